@@ -1,0 +1,25 @@
+/* The table of environment variables. Runs in every process of Hearth; in the user's process only
+ * from the constructor and from calls that the driver itself would read the environment in. */
+#include "base/env.h"
+
+#include <stdlib.h>
+
+static const struct env_info table[ENV_COUNT] = {
+#define SETTING(name, values, default_text, help) {#name, values, default_text, help},
+#define OTHER(name, help) {#name, NULL, NULL, help},
+#include "base/env.def"
+#undef SETTING
+#undef OTHER
+};
+
+const char *env_get(enum env_id id)
+{
+	const char *value = getenv(table[id].name);
+
+	return value && *value ? value : NULL;
+}
+
+const struct env_info *env_info(enum env_id id)
+{
+	return &table[id];
+}

@@ -1,0 +1,27 @@
+/* The environment variables that Hearth reads (env.def), and the only place that reads them.
+ * Values point into the environment: a caller that keeps one copies it. */
+#pragma once
+
+#include <stdbool.h>
+
+enum env_id {
+#define SETTING(name, values, default_text, help) ENV_##name,
+#define OTHER(name, help) ENV_##name,
+#include "base/env.def"
+#undef SETTING
+#undef OTHER
+	ENV_COUNT
+};
+
+struct env_info {
+	const char *name;
+	const char *values;       /* NULL for a variable that is not Hearth's own */
+	const char *default_text; /* NULL likewise */
+	const char *help;
+};
+
+/* The variable's value, or NULL where it is unset or empty. */
+const char *env_get(enum env_id id);
+
+/* The table's row, for help texts. */
+const struct env_info *env_info(enum env_id id);

@@ -1,0 +1,21 @@
+/* Hearth's own settings, parsed. A value that cannot be read counts as its default, so that the
+ * user's program always runs; settings_read says which one it was. */
+#pragma once
+
+#include <stdbool.h>
+
+enum log_level { LOG_NONE, LOG_ERROR, LOG_INFO, LOG_DEBUG };
+
+struct settings {
+	bool is_on;               /* HEARTH */
+	enum log_level log_level; /* HEARTH_LOG_LEVEL */
+	const char *driver;       /* HEARTH_DRIVER, or NULL */
+	const char *socket;       /* HEARTH_SOCKET, or NULL */
+	const char *state_dir;    /* HEARTH_STATE_DIR, or NULL */
+	const char *log;          /* HEARTH_LOG, or NULL */
+	const char *task;         /* HEARTH_TASK, or NULL */
+};
+
+/* Reads all settings. Strings point into the environment. Returns NULL, or the name of the first
+ * variable whose value was not understood. */
+const char *settings_read(struct settings *ret_settings);

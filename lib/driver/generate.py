@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Make C and assembly from driver_api.tsv: generate.py WHAT SPEC OUTPUT.
+
+One function a product; each returns the text of one file. Standard library only.
+"""
+import sys
+import spec
+
+
+def rows_header(rows):
+    """driver_rows.h: the row numbers, in the order of the spec."""
+    lines = ["/* Generated from driver_api.tsv by generate.py. */", "#pragma once", "",
+             "enum driver_row {"]
+    lines += [f"\tROW_{row.abi_symbol}," for row in rows]
+    lines += ["\tDRIVER_ROWS", "};", ""]
+    return "\n".join(lines)
+
+
+PRODUCTS = {"rows": rows_header}
+
+
+def main(argv):
+    if len(argv) != 4 or argv[1] not in PRODUCTS:
+        print(f"usage: generate.py {'|'.join(PRODUCTS)} SPEC OUTPUT", file=sys.stderr)
+        return 2
+    try:
+        text = PRODUCTS[argv[1]](spec.read(argv[2]))
+    except spec.SpecError as error:
+        print(f"generate.py: {error}", file=sys.stderr)
+        return 1
+    with open(argv[3], "w", encoding="ascii") as file:
+        file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,62 @@
+"""What every system test stands on: where the built things are, a runtime folder of its own, and
+programs run with a deadline. Standard library only."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BUILD = Path(os.environ.get("HEARTH_BUILD", Path(__file__).resolve().parents[2] / "build"))
+SOURCE = Path(__file__).resolve().parents[2]
+PRELOAD = BUILD / "lib/preload/libhearth.so"
+SIM = BUILD / "lib/sim/libcuda.so.1"
+HEARTH = BUILD / "tools/hearth"
+HEARTHD = BUILD / "tools/hearthd"
+PROGRAMS = BUILD / "tests/programs"
+DEADLINE_S = 60
+
+
+class SystemTest(unittest.TestCase):
+    """One behaviour each. self.dir is a fresh 0700 folder; self.env an environment in which
+    nothing of the host's Hearth or CUDA settings is left, with the simulated driver and a
+    simulated machine of the test's own."""
+
+    def setUp(self):
+        self.dir = Path(tempfile.mkdtemp(prefix="hearth-test-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.env = {name: value for name, value in os.environ.items()
+                    if not name.startswith(("HEARTH", "CUDA", "SIMCUDA", "LD_", "XDG_"))}
+        for name in ("run", "state"):
+            (self.dir / name).mkdir(mode=0o700)
+        self.env.update(XDG_RUNTIME_DIR=str(self.dir / "run"),
+                        XDG_STATE_HOME=str(self.dir / "state"),
+                        SIMCUDA_MACHINE=str(self.dir / "machine"),
+                        HEARTH_DRIVER=str(SIM))
+
+    def preloaded(self, **more):
+        """The environment of a program under libhearth.so."""
+        return {**self.env, "LD_PRELOAD": str(PRELOAD), **more}
+
+    def run_program(self, *command, env=None, timeout=DEADLINE_S, **options):
+        """Run to the end; returns the CompletedProcess, output as bytes."""
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run([str(word) for word in command], env=env or self.env,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout,
+                              check=False, **options)
+
+    def assert_same(self, *command, env=None):
+        """Exit status, stdout and stderr are the same with and without the preload. The plain run
+        finds the simulated driver through LD_LIBRARY_PATH, as a real one would be found."""
+        env = dict(env or self.env)
+        env["LD_LIBRARY_PATH"] = f"{SIM.parent}:{env.get('LD_LIBRARY_PATH', '')}".rstrip(":")
+        plain = self.run_program(*command, env=env)
+        under = self.run_program(*command, env={**env, "LD_PRELOAD": str(PRELOAD)})
+        self.assertEqual((plain.returncode, plain.stdout, plain.stderr),
+                         (under.returncode, under.stdout, under.stderr))
+        return under
+
+
+def main():
+    unittest.main(module=sys.modules["__main__"], verbosity=1)
