@@ -1,0 +1,70 @@
+/* Settings: what the environment says, and that no value of it stops a program. */
+#include "base/settings.h"
+#include "base/env.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+static void clear(void)
+{
+	for (enum env_id id = 0; id < ENV_COUNT; id++)
+		unsetenv(env_info(id)->name);
+}
+
+TestSuite(settings, .init = clear);
+
+Test(settings, defaults)
+{
+	struct settings settings;
+
+	cr_assert_null(settings_read(&settings));
+	cr_assert(settings.is_on);
+	cr_assert_eq(settings.log_level, LOG_NONE);
+	cr_assert_null(settings.driver);
+	cr_assert_null(settings.log);
+}
+
+Test(settings, hearth_0_switches_off)
+{
+	struct settings settings;
+
+	setenv("HEARTH", "0", 1);
+	cr_assert_null(settings_read(&settings));
+	cr_assert_not(settings.is_on);
+}
+
+Test(settings, levels_by_name)
+{
+	static const char *const names[] = {"none", "error", "info", "debug"};
+	struct settings settings;
+
+	for (int i = 0; i < 4; i++) {
+		setenv("HEARTH_LOG_LEVEL", names[i], 1);
+		cr_assert_null(settings_read(&settings));
+		cr_assert_eq(settings.log_level, (enum log_level)i, "%s", names[i]);
+	}
+}
+
+Test(settings, a_wrong_value_is_named_and_counts_as_the_default)
+{
+	struct settings settings;
+
+	setenv("HEARTH", "yes", 1);
+	cr_assert_str_eq(settings_read(&settings), "HEARTH");
+	cr_assert(settings.is_on);
+	unsetenv("HEARTH");
+	setenv("HEARTH_LOG_LEVEL", "loud", 1);
+	cr_assert_str_eq(settings_read(&settings), "HEARTH_LOG_LEVEL");
+	cr_assert_eq(settings.log_level, LOG_NONE);
+}
+
+Test(settings, empty_counts_as_unset)
+{
+	struct settings settings;
+
+	setenv("HEARTH", "", 1);
+	setenv("HEARTH_DRIVER", "", 1);
+	cr_assert_null(settings_read(&settings));
+	cr_assert(settings.is_on);
+	cr_assert_null(settings.driver);
+}

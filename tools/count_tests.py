@@ -1,0 +1,70 @@
+"""The end of tools/check: reads what each build's tests left under build/check and prints, a line
+a build, then the total, how many tests passed, failed and were skipped. Exits 1 where one failed.
+
+A test program that holds many tests (unittest, Criterion) says at its end how many; these are
+counted. One that says nothing, or that failed as a whole, counts as one.
+"""
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+UNITTEST = re.compile(r"^Ran (\d+) tests? in ", re.M)
+UNITTEST_PART = re.compile(r"\b(failures|errors|skipped|unexpected successes)=(\d+)")
+CRITERION = re.compile(r"Tested: .*?(\d+).*?Passing: .*?(\d+).*?Failing: .*?(\d+).*?"
+                       r"Crashing: .*?(\d+)")
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+MESON_PASSED = ("OK", "EXPECTEDFAIL")
+MESON_SKIPPED = ("SKIP",)
+
+
+def count(test):
+    """Counter of passed, failed, skipped in one line of meson's testlog.json."""
+    ended_well = test["result"] in MESON_PASSED
+    output = ANSI.sub("", test.get("stdout", "") + "\n" + test.get("stderr", ""))
+    if test["result"] in MESON_SKIPPED:
+        return Counter(skipped=1)
+    ran = UNITTEST.findall(output)
+    if ran:
+        verdict = output[UNITTEST.search(output).end():]
+        parts = Counter({name: int(number) for name, number in UNITTEST_PART.findall(verdict)})
+        failed = parts["failures"] + parts["errors"] + parts["unexpected successes"]
+        failed = max(failed, 0 if ended_well else 1)
+        total = int(ran[-1])
+        passed = max(total - failed - parts["skipped"], 0)
+        return Counter(passed=passed, failed=failed, skipped=parts["skipped"])
+    criterion = CRITERION.search(output)
+    if criterion:
+        _, passed, failing, crashing = map(int, criterion.groups())
+        failed = max(failing + crashing, 0 if ended_well else 1)
+        return Counter(passed=passed, failed=failed)
+    return Counter(passed=1) if ended_well else Counter(failed=1)
+
+
+def main():
+    work = Path(sys.argv[1])
+    total = Counter()
+    for line in (work / "builds").read_text().splitlines():
+        name, _, result = line.split()
+        counts = Counter({"OK": {"passed": 1}, "FAIL": {"failed": 1},
+                          "SKIP": {"skipped": 1}}[result])
+        log = work / name / "meson-logs/testlog.json"
+        if result == "OK" and not log.exists():
+            print(f"{name}: the tests left no {log}")
+            counts["failed"] += 1
+        elif log.exists():
+            for test in map(json.loads, log.read_text().splitlines()):
+                one = count(test)
+                counts += one
+                if one["failed"]:
+                    print(f"{name}: FAILED {test['name']} ({test['result']})")
+        print(f"{name}: {counts['passed']} passed, {counts['failed']} failed, "
+              f"{counts['skipped']} skipped")
+        total += counts
+    print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
+    return 1 if total["failed"] or not total["passed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
