@@ -20,13 +20,13 @@ enum hearth_how {
 };
 
 struct hearth_record {
-	char call[40];       /* the entry's ABI name, NUL-padded */
-	char object[32];     /* library loads: base name of the file the image lies in; else empty */
-	int32_t device;      /* ordinal in this process, -1 where no device is current */
-	int32_t rc;          /* the CUresult the program got */
-	uint32_t how;        /* enum hearth_how */
-	uint32_t seq;        /* written last, with release: 1 for the first record; 0 = not written */
-	uint64_t at_us;      /* when the call began, since the preload's constructor ran */
+	char call[40];   /* the entry's ABI name, NUL-padded */
+	char object[32]; /* library loads: base name of the file the image lies in; else empty */
+	int32_t device;  /* ordinal in this process, -1 where no device is current */
+	int32_t rc;      /* the CUresult the program got */
+	uint32_t how;    /* enum hearth_how */
+	uint32_t seq;    /* written last, with release: 1 for the first record; 0 = not written */
+	uint64_t at_us;  /* when the call began, since the preload's constructor ran */
 	uint64_t visible_us; /* what the program waited */
 	uint64_t hidden_us;  /* what was done ahead, or (warm) what the keeper saved by estimate */
 	uint64_t size;       /* library loads: bytes of the image where known, else 0 */

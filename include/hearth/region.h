@@ -35,11 +35,11 @@ enum hearth_retain { HEARTH_RETAIN_INIT = 0, HEARTH_RETAIN_CONTEXT = 1 };
 
 struct hearth_device {
 	uint8_t uuid[16];
-	char name[64];        /* NUL-terminated */
-	char pci[16];         /* "0000:8d:00.0", NUL-terminated */
-	uint64_t memory;      /* bytes in all */
+	char name[64];         /* NUL-terminated */
+	char pci[16];          /* "0000:8d:00.0", NUL-terminated */
+	uint64_t memory;       /* bytes in all */
 	uint32_t compute_mode; /* CU_COMPUTEMODE_*: 0 default, 2 prohibited, 3 exclusive process */
-	uint32_t has_context; /* 1 where the keeper retains a primary context here */
+	uint32_t has_context;  /* 1 where the keeper retains a primary context here */
 	uint64_t reserved[2];
 };
 static_assert(sizeof(struct hearth_device) == 128, "one device is two cache lines");
@@ -48,19 +48,20 @@ struct hearth_region {
 	/* Written once, before anyone sees the region. */
 	uint32_t magic;
 	uint32_t version;
-	uint32_t size; /* of the whole segment, in bytes */
+	uint32_t size;       /* of the whole segment, in bytes */
 	uint32_t broker_pid; /* in the broker's own pid namespace */
 	uint64_t started_us;
 	uint64_t reserved0[5];
 	/* Written by the broker whenever the keeper changes; keeper_state last, with release. */
-	uint32_t keeper_state; /* enum hearth_keeper_state; a futex word */
-	uint32_t keeper_retain; /* enum hearth_retain */
-	int32_t keeper_rc;     /* CUresult of the keeper's last attempt */
-	uint32_t keeper_pid;   /* in the broker's pid namespace; 0 = none */
+	uint32_t keeper_state;    /* enum hearth_keeper_state; a futex word */
+	uint32_t keeper_retain;   /* enum hearth_retain */
+	int32_t keeper_rc;        /* CUresult of the keeper's last attempt */
+	uint32_t keeper_pid;      /* in the broker's pid namespace; 0 = none */
 	uint64_t keeper_since_us; /* when this state was entered */
-	uint64_t keeper_init_us; /* duration of the keeper's own cuInit, when nobody else had the
-				  * GPU warm; 0 = not known. The estimate behind `hidden_us` of warm. */
-	uint32_t driver_version; /* as cuDriverGetVersion says; 0 = not known */
+	uint64_t keeper_init_us;  /* duration of the keeper's own cuInit, when nobody else had the
+				   * GPU warm; 0 = not known. The estimate behind `hidden_us` of
+				   * warm. */
+	uint32_t driver_version;  /* as cuDriverGetVersion says; 0 = not known */
 	uint32_t device_count;
 	uint32_t client_count;
 	uint32_t reserved1[5];
@@ -69,9 +70,9 @@ struct hearth_region {
 static_assert(sizeof(struct hearth_region) == 128 + 64 * 128, "region layout v1");
 
 /* Flags of a page. */
-#define HEARTH_PAGE_USES_CUDA 1u    /* cuInit was called */
-#define HEARTH_PAGE_EXITED 2u       /* the program came to its end by itself: totals are final */
-#define HEARTH_PAGE_TOOL 4u         /* an injected tool: pass-through and records only */
+#define HEARTH_PAGE_USES_CUDA 1u /* cuInit was called */
+#define HEARTH_PAGE_EXITED 2u    /* the program came to its end by itself: totals are final */
+#define HEARTH_PAGE_TOOL 4u      /* an injected tool: pass-through and records only */
 
 struct hearth_page {
 	/* Written by the broker before the program sees the page. */
@@ -81,15 +82,15 @@ struct hearth_page {
 	uint32_t slot; /* this client's number */
 	uint64_t reserved0[6];
 	/* Written by the program. */
-	uint32_t flags;          /* HEARTH_PAGE_* */
-	uint32_t record_count;   /* records begun; those with seq != 0 are whole */
-	uint32_t records_lost;   /* calls that found the page full */
-	uint32_t device_count;   /* visible devices, once cuInit succeeded */
+	uint32_t flags;             /* HEARTH_PAGE_* */
+	uint32_t record_count;      /* records begun; those with seq != 0 are whole */
+	uint32_t records_lost;      /* calls that found the page full */
+	uint32_t device_count;      /* visible devices, once cuInit succeeded */
 	uint64_t start_realtime_us; /* CLOCK_REALTIME when the preload's constructor ran */
-	uint64_t first_result_us; /* since then, the first result of the GPU; 0 = none yet */
-	uint64_t visible_us;     /* totals of all records, also lost ones */
+	uint64_t first_result_us;   /* since then, the first result of the GPU; 0 = none yet */
+	uint64_t visible_us;        /* totals of all records, also lost ones */
 	uint64_t hidden_us;
-	uint64_t lookup_us;      /* first lookup of cuInit since start; 0 = not seen */
+	uint64_t lookup_us; /* first lookup of cuInit since start; 0 = not seen */
 	uint64_t reserved1[9];
 	uint64_t reserved2[8];
 	struct hearth_record records[HEARTH_MAX_RECORDS];

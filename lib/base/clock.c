@@ -37,6 +37,7 @@ void clock_format(uint64_t realtime_us, char ret_text[CLOCK_TEXT_SIZE])
 
 	snprintf(ret_text, CLOCK_TEXT_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%06uZ",
 		(unsigned int)(era * 400 + year + (month >= 10)) % 10000,
-		(month < 10 ? month + 3 : month - 9) % 100, (of_year - (153 * month + 2) / 5 + 1) % 100,
-		of_day / 3600, of_day / 60 % 60, of_day % 60, (unsigned int)(realtime_us % 1000000));
+		(month < 10 ? month + 3 : month - 9) % 100,
+		(of_year - (153 * month + 2) / 5 + 1) % 100, of_day / 3600, of_day / 60 % 60,
+		of_day % 60, (unsigned int)(realtime_us % 1000000));
 }

@@ -38,14 +38,14 @@ enum wire_type {
 struct wire_message {
 	uint32_t magic;
 	uint32_t version;
-	uint32_t type;      /* enum wire_type */
-	int32_t code;       /* REFUSED: a positive errno; RELEASE: 1 = until resumed */
-	uint64_t size;      /* WELCOME: bytes of the region; TEXT, FILE: bytes in the memfd */
+	uint32_t type; /* enum wire_type */
+	int32_t code;  /* REFUSED: a positive errno; RELEASE: 1 = until resumed */
+	uint64_t size; /* WELCOME: bytes of the region; TEXT, FILE: bytes in the memfd */
 	uint64_t start_realtime_us; /* HELLO: when the program began */
-	char program[32];   /* HELLO: base name, NUL-terminated */
-	char task[64];      /* HELLO: HEARTH_TASK, NUL-terminated */
-	uint8_t build_id[32]; /* DRIVER: the driver's build-id, zero-padded */
-	uint32_t slot;      /* WELCOME: the client's number */
+	char program[32];           /* HELLO: base name, NUL-terminated */
+	char task[64];              /* HELLO: HEARTH_TASK, NUL-terminated */
+	uint8_t build_id[32];       /* DRIVER: the driver's build-id, zero-padded */
+	uint32_t slot;              /* WELCOME: the client's number */
 	uint32_t reserved[5];
 };
 static_assert(sizeof(struct wire_message) == 184, "wire layout v1");
