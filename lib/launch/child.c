@@ -1,0 +1,181 @@
+/* Running a program as a child that behaves as if nobody stood between it and the shell. Runs in
+ * `hearth run --report` and `hearth compare`, which have one thread. Must never make a process
+ * group (the terminal's foreground group would be lost), and never become a reaper of the program's
+ * orphans. */
+#include "launch/child.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What is passed on. The rest either cannot be caught, is about ourselves (SIGCHLD, faults), or is
+ * sent by the terminal to the whole group anyway and ignored by default (SIGWINCH). */
+static const int forwarded[] = {
+	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT};
+
+/* The signal state before we touched it: what the program inherits. */
+struct signals {
+	sigset_t mask;
+	struct sigaction chld;
+};
+
+int child_exec_status(int error)
+{
+	return error == ENOENT || error == ENOTDIR ? CHILD_NOT_FOUND : CHILD_NOT_EXECUTABLE;
+}
+
+static void signals_take(sigset_t *ret_waited, struct signals *ret_before)
+{
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+
+	sigemptyset(ret_waited);
+	for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
+		sigaddset(ret_waited, forwarded[i]);
+	sigaddset(ret_waited, SIGCHLD);
+	sigprocmask(SIG_BLOCK, ret_waited, &ret_before->mask);
+	/* An inherited SIG_IGN would make the kernel reap the child without its status. */
+	sigaction(SIGCHLD, &dfl, &ret_before->chld);
+}
+
+static void signals_give_back(const struct signals *before)
+{
+	sigaction(SIGCHLD, &before->chld, NULL);
+	sigprocmask(SIG_SETMASK, &before->mask, NULL);
+}
+
+static void replace_fd(int fd, int target)
+{
+	if (fd >= 0 && fd != target)
+		dup2(fd, target);
+}
+
+static _Noreturn void run_in_child(const struct child_options *options,
+	const struct signals *before, pid_t parent, int error_fd)
+{
+	int error;
+
+	/* Who kills us with SIGKILL means the program, which would have had our pid. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(CHILD_OWN_ERROR);
+	replace_fd(options->stdin_fd, STDIN_FILENO);
+	replace_fd(options->stdout_fd, STDOUT_FILENO);
+	replace_fd(options->stderr_fd, STDERR_FILENO);
+	signals_give_back(before);
+	execvpe(options->words[0], options->words,
+		options->environment ? options->environment : environ);
+	error = errno;
+	if (write(error_fd, &error, sizeof(error)) < 0)
+		_exit(CHILD_OWN_ERROR);
+	_exit(child_exec_status(error));
+}
+
+/* A signal from the terminal (SI_KERNEL) has reached the whole group, the program included. */
+static void forward(pid_t pid, const siginfo_t *info)
+{
+	if (info->si_signo != SIGCHLD && info->si_code != SI_KERNEL)
+		kill(pid, info->si_signo);
+}
+
+/* Looks after the child until it has ended. */
+static int watch(pid_t pid, const sigset_t *waited, uint64_t deadline_us)
+{
+	for (;;) {
+		struct timespec patience = {.tv_sec = 3600};
+		siginfo_t info = {0};
+		sigset_t pending;
+		int status, got = waitpid(pid, &status, WNOHANG | WUNTRACED);
+
+		if (got == pid && WIFSTOPPED(status)) {
+			/* Unless we were continued together in the meantime. */
+			sigpending(&pending);
+			if (!sigismember(&pending, SIGCONT))
+				raise(SIGSTOP);
+			continue;
+		}
+		if (got == pid)
+			return status;
+		if (deadline_us) {
+			uint64_t now = clock_monotonic_us();
+			uint64_t left = now < deadline_us ? deadline_us - now : 0;
+
+			if (!left) {
+				kill(pid, SIGKILL);
+				deadline_us = 0;
+				continue;
+			}
+			patience.tv_sec = (time_t)(left / 1000000);
+			patience.tv_nsec = (long)(left % 1000000) * 1000;
+		}
+		if (sigtimedwait(waited, &info, &patience) > 0)
+			forward(pid, &info);
+	}
+}
+
+int child_run(const struct child_options *options, struct child_end *ret_end)
+{
+	struct child_end end = {0};
+	struct signals before;
+	uint64_t began_us;
+	sigset_t waited;
+	int errors[2], error = 0;
+	pid_t parent = getpid();
+	ssize_t got;
+
+	if (pipe2(errors, O_CLOEXEC))
+		return -errno;
+	signals_take(&waited, &before);
+	began_us = clock_monotonic_us();
+	end.pid = fork();
+	if (end.pid < 0) {
+		error = -errno;
+		signals_give_back(&before);
+		close(errors[0]);
+		close(errors[1]);
+		return error;
+	}
+	if (!end.pid)
+		run_in_child(options, &before, parent, errors[1]);
+	close(errors[1]);
+	do
+		got = read(errors[0], &error, sizeof(error));
+	while (got < 0 && errno == EINTR);
+	close(errors[0]);
+	end.status = watch(end.pid, &waited,
+		options->timeout_s ? began_us + options->timeout_s * 1000000ULL : 0);
+	end.wall_us = clock_monotonic_us() - began_us;
+	signals_give_back(&before);
+	if (got == sizeof(error))
+		return error;
+	*ret_end = end;
+	return 0;
+}
+
+_Noreturn void child_mirror(int status)
+{
+	struct rlimit no_core = {0};
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	sigset_t only;
+
+	if (WIFEXITED(status))
+		exit(WEXITSTATUS(status));
+	/* The program has left its core file, if any; ours would take its place. */
+	setrlimit(RLIMIT_CORE, &no_core);
+	sigaction(WTERMSIG(status), &dfl, NULL);
+	sigemptyset(&only);
+	sigaddset(&only, WTERMSIG(status));
+	fflush(NULL);
+	raise(WTERMSIG(status));
+	sigprocmask(SIG_UNBLOCK, &only, NULL);
+	exit(128 + WTERMSIG(status)); /* as a shell shows it */
+}
