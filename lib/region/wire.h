@@ -38,9 +38,10 @@ enum wire_type {
 struct wire_message {
 	uint32_t magic;
 	uint32_t version;
-	uint32_t type; /* enum wire_type */
-	int32_t code;  /* REFUSED: a positive errno; RELEASE: 1 = until resumed */
-	uint64_t size; /* WELCOME: bytes of the region; TEXT, FILE: bytes in the memfd */
+	uint32_t type;              /* enum wire_type */
+	int32_t code;               /* REFUSED: a positive errno; RELEASE: 1 = until resumed */
+	uint64_t size;              /* WELCOME: bytes of the region; TEXT, FILE: bytes in the memfd;
+				     * RELEASE: seconds until the keeper comes back, 0 = 60 */
 	uint64_t start_realtime_us; /* HELLO: when the program began */
 	char program[32];           /* HELLO: base name, NUL-terminated */
 	char task[64];              /* HELLO: HEARTH_TASK, NUL-terminated */
@@ -51,3 +52,20 @@ struct wire_message {
 static_assert(sizeof(struct wire_message) == 184, "wire layout v1");
 
 #define WIRE_MAX_DESCRIPTORS 2
+
+/* An empty message of that type. */
+void wire_init(struct wire_message *ret_message, enum wire_type type);
+
+/* 0 where the header, the type, the texts and the reserved fields are as they must be; -EPROTO. */
+int wire_check(const struct wire_message *message);
+
+/* Sends without waiting: 0 or -errno. */
+int wire_send(int fd, const struct wire_message *message, const int *fds, size_t fd_count);
+
+/* Takes one message that is already there and checks it. 0 with the descriptors it brought (the
+ * caller's to close), -EPROTO, -ECONNRESET, -EAGAIN. */
+int wire_receive(int fd, struct wire_message *ret_message, int ret_fds[WIRE_MAX_DESCRIPTORS],
+	size_t *ret_fd_count);
+
+/* Fills a text field: cut to what fits, zero-padded. `text` may be NULL. */
+void wire_copy_text(char *ret_text, size_t size, const char *text);

@@ -1,0 +1,49 @@
+/* The state folder's path. Runs in every process of Hearth; never creates anything in the user's
+ * program unless asked by state_dir_make. */
+#include "base/state_dir.h"
+
+#include "base/env.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int state_dir_path(const struct settings *settings, char *ret_path, size_t size)
+{
+	const char *tail = "", *folder = settings->state_dir;
+	int length;
+
+	if (!folder || folder[0] != '/') {
+		folder = env_get(ENV_XDG_STATE_HOME);
+		tail = "/hearth";
+	}
+	if (!folder || folder[0] != '/') {
+		folder = env_get(ENV_HOME);
+		tail = "/.local/state/hearth";
+	}
+	if (!folder || folder[0] != '/')
+		return -ENOENT;
+	length = snprintf(ret_path, size, "%s%s", folder, tail);
+	return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
+}
+
+int state_dir_make(const char *path)
+{
+	char part[PATH_MAX];
+	size_t length = strlen(path);
+
+	if (length >= sizeof(part))
+		return -ENAMETOOLONG;
+	memcpy(part, path, length + 1);
+	for (size_t i = 1; i <= length; i++) {
+		if (part[i] != '/' && part[i])
+			continue;
+		part[i] = 0;
+		if (mkdir(part, 0700) < 0 && errno != EEXIST && (i == length || errno != EROFS))
+			return -errno;
+		part[i] = path[i];
+	}
+	return 0;
+}
