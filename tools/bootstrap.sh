@@ -121,7 +121,7 @@ make_venv()
 {
 	local wheel
 
-	[ -x "$VENV/bin/python3" ] && "$VENV/bin/python3" -m pip --version >/dev/null 2>&1 && return 0
+	"$VENV/bin/python3" -m pip --version >/dev/null 2>&1 && return 0
 	rm -rf "$VENV"
 	python3 -m venv "$VENV" >/dev/null 2>&1 && return 0
 	rm -rf "$VENV"
