@@ -5,8 +5,8 @@
 # build/deps; only cc and python3 must be there before. It never uses sudo, says first what it
 # will install and where, and prints on stderr only.
 #
-# Sets MESON, and adds build/venv/bin to PATH and build/deps to CPATH and LIBRARY_PATH where they
-# are used. MISSING lists what could not be had and only costs some tests.
+# Adds build/venv/bin to PATH and build/deps to CPATH and LIBRARY_PATH where they
+# are used. MISSING lists what could not be had, which only some tests want.
 # shellcheck shell=bash
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -197,7 +197,7 @@ bootstrap()
 	fi
 	use_local_installs
 	[ "$1" = check ] || return 0
-	compiles criterion/criterion.h criterion || MISSING+=("Criterion: unit tests")
-	have clang || MISSING+=("clang: the build with clang")
-	have_clang_format || MISSING+=("clang-format $FORMAT_MAJOR: the layout check")
+	compiles criterion/criterion.h criterion || MISSING+=("Criterion: unit tests run in plain children")
+	have clang || MISSING+=("clang: its build is skipped")
+	have_clang_format || MISSING+=("clang-format $FORMAT_MAJOR: layout is not checked")
 }

@@ -7,7 +7,7 @@ import tree
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 FLAGS = ("-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter",
-         "-fsyntax-only", "-Iinclude", "-Ilib", "-xc")
+         "-fsyntax-only", "-Iinclude", "-Ilib", "-Itests/unit/plain", "-xc")
 
 
 class Headers(unittest.TestCase):
