@@ -197,7 +197,8 @@ bootstrap()
 	fi
 	use_local_installs
 	[ "$1" = check ] || return 0
-	compiles criterion/criterion.h criterion || MISSING+=("Criterion: unit tests run in plain children")
+	compiles criterion/criterion.h criterion ||
+		MISSING+=("Criterion: unit tests run in plain children")
 	have clang || MISSING+=("clang: its build is skipped")
 	have_clang_format || MISSING+=("clang-format $FORMAT_MAJOR: layout is not checked")
 }
