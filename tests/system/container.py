@@ -27,9 +27,12 @@ for link in bin sbin lib lib32 lib64 libx32; do
 	[ -L "/$link" ] && cp -P "/$link" "$link"
 done
 [ ! -e /etc/ld.so.cache ] || cp /etc/ld.so.cache etc/
-[ ! -d /etc/alternatives ] || cp -a /etc/alternatives etc/
+if [ -d /etc/alternatives ]; then
+	mkdir etc/alternatives
+	mount --bind /etc/alternatives etc/alternatives
+fi
 echo 'app:x:1000:1000::/nonexistent:/bin/sh' >etc/passwd
-cp -a "$files/." .
+cp -dR "$files/." .
 mount -t overlay -o "lowerdir=$install/usr:/usr" usr "$root/usr"
 mount -t proc proc proc
 for device in null zero full random urandom; do
@@ -41,8 +44,13 @@ if [ "$shm" != none ]; then
 	mkdir dev/shm
 	mount -t tmpfs -o "size=$shm,mode=1777" shm dev/shm
 fi
-[ "$access" = rw ] || mount -o remount,ro "$root"
-exec chroot "$root" "$@"
+mkdir .host
+pivot_root . .host
+umount -l .host
+rmdir .host
+[ "$access" = rw ] || mount -o remount,bind,ro /
+cd /
+exec "$@"
 """
 
 
@@ -64,7 +72,7 @@ def why_not():
             return f"{path} is not here"
     if not Path("/bin").is_symlink():
         return "/bin is not in /usr"
-    for name in ("unshare", "chroot", "setpriv", "meson"):
+    for name in ("unshare", "pivot_root", "setpriv", "meson"):
         if not shutil.which(name):
             return f"{name} is not here"
     probe = subprocess.run([*unshare(), "sh", "-c",
