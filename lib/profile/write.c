@@ -1,0 +1,133 @@
+/* Writing a profile. Runs in the user's process once a run has shown what there is to learn, off the
+ * path of its calls, and in tools. No lock and no allocation; leaves no descriptor and, unless it is
+ * killed, no temporary file. */
+#include "base/clock.h"
+#include "profile/extension.h"
+#include "profile/profile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TEMPORARY_TRIES 8 /* names that another host's writer may hold */
+#define GROWTH_STEP 65536 /* a profile that grew by so much has its folder's size looked at */
+
+/* Makes all missing folders of a path, for this user alone. */
+static int make_folders(const char *path)
+{
+	char part[PROFILE_PATH_MAX];
+	size_t length = strlen(path);
+
+	memcpy(part, path, length + 1);
+	for (size_t i = 1; i <= length; i++) {
+		if (part[i] != '/' && part[i])
+			continue;
+		part[i] = 0;
+		if (mkdir(part, 0700) && errno != EEXIST && errno != EROFS && errno != EACCES)
+			return -errno;
+		part[i] = path[i];
+	}
+	return 0;
+}
+
+static int open_temporary(const char *folder, char ret_path[PROFILE_PATH_MAX])
+{
+	bool is_made = false;
+
+	for (int try = 0; try < TEMPORARY_TRIES; try++) {
+		int length = snprintf(ret_path, PROFILE_PATH_MAX, "%s/.tmp-%d-%llx-%d", folder,
+			(int)getpid(), (unsigned long long)clock_realtime_us(), try);
+		int fd, rc;
+
+		if (length < 0 || length >= (int)PROFILE_PATH_MAX)
+			return -ENAMETOOLONG;
+		fd = open(ret_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd >= 0)
+			return fd;
+		if (errno == ENOENT && !is_made) {
+			is_made = true;
+			rc = make_folders(folder);
+			if (rc)
+				return rc;
+		} else if (errno != EEXIST) {
+			return -errno;
+		}
+	}
+	return -EEXIST;
+}
+
+static int write_fully(int fd, const void *data, size_t size)
+{
+	const uint8_t *next = data;
+
+	while (size) {
+		ssize_t put = write(fd, next, size);
+
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return put ? -errno : -EIO;
+		next += put;
+		size -= (size_t)put;
+	}
+	return 0;
+}
+
+/* Sizes and digests, once everything else is settled. */
+static void seal(struct profile *profile, const struct profile_extension *extension)
+{
+	const uint8_t *covered = (const uint8_t *)&profile->extension_digest;
+
+	profile->extension_size = extension ? extension->size : 0;
+	profile->file_size = (uint32_t)sizeof(*profile) + profile->extension_size;
+	digest_of(extension ? extension->data : NULL, profile->extension_size,
+		profile->extension_digest);
+	digest_of(covered, sizeof(*profile) - offsetof(struct profile, extension_digest),
+		profile->head_digest);
+}
+
+/* Would a reader take it? What was built wrong must not come to lie on a disk. */
+static bool is_writable(const struct profile *profile, const struct profile_extension *extension)
+{
+	return profile_is_sound(profile) &&
+	       (!extension || extension_is_walkable(extension->data, extension->size));
+}
+
+int profile_write(
+	const char *folder, struct profile *profile, const struct profile_extension *extension)
+{
+	char path[PROFILE_PATH_MAX], temporary[PROFILE_PATH_MAX];
+	struct stat before = {0};
+	int rc, fd;
+
+	if (extension && extension->size > PROFILE_EXTENSION_MAX)
+		return -EFBIG;
+	seal(profile, extension);
+	if (!is_writable(profile, extension))
+		return -EINVAL;
+	rc = profile_path(folder, profile->program, path);
+	if (rc)
+		return rc;
+	fd = open_temporary(folder, temporary);
+	if (fd < 0)
+		return fd;
+	rc = write_fully(fd, profile, sizeof(*profile));
+	if (!rc && extension)
+		rc = write_fully(fd, extension->data, extension->size);
+	if (close(fd) && !rc) /* a full quota on NFS shows here */
+		rc = -errno;
+	if (stat(path, &before))
+		before.st_size = -GROWTH_STEP;
+	if (!rc && rename(temporary, path))
+		rc = -errno;
+	if (rc) {
+		unlink(temporary);
+		return rc;
+	}
+	if ((off_t)profile->file_size >= before.st_size + GROWTH_STEP)
+		profile_prune(folder, PROFILE_PROGRAMS_MAX, PROFILE_FOLDER_MAX);
+	return 0;
+}
