@@ -5,8 +5,62 @@
 
 #include <string.h>
 
-static const char *const level_names[] = {
-	[LOG_NONE] = "none", [LOG_ERROR] = "error", [LOG_INFO] = "info", [LOG_DEBUG] = "debug"};
+static const char *const level_names[] = {"none", "error", "info", "debug"};
+static const char *const speculate_names[] = {"auto", "always", "off"};
+static const char *const context_names[] = {"adopt", "primary", "native"};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* The index of the variable's value among the names; 0, the default, where it is unset or wrong. */
+static int read_name(enum env_id id, const char *const *names, size_t count, const char **ret_wrong)
+{
+	const char *value = env_get(id);
+
+	if (!value)
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(value, names[i]))
+			return (int)i;
+	if (!*ret_wrong)
+		*ret_wrong = env_info(id)->name;
+	return 0;
+}
+
+/* A decimal number up to max, and nothing else. */
+static bool read_number(const char *text, uint64_t max, uint64_t *ret_number)
+{
+	uint64_t number = 0;
+
+	if (!*text)
+		return false;
+	for (; *text >= '0' && *text <= '9'; text++) {
+		number = number * 10 + (uint64_t)(*text - '0');
+		if (number > max)
+			return false;
+	}
+	if (*text)
+		return false;
+	*ret_number = number;
+	return true;
+}
+
+/* HEARTH_SPECULATE: a name, or "always:PID", which `hearth run --eager` sets: it holds for the
+ * process that it execs, whose pid stays, and counts as "auto" in all others. */
+static void read_speculate(struct settings *settings, const char **ret_wrong)
+{
+	static const char one[] = "always:";
+	const char *value = env_get(ENV_HEARTH_SPECULATE);
+	uint64_t pid;
+
+	if (value && !strncmp(value, one, strlen(one)) &&
+		read_number(value + strlen(one), INT32_MAX, &pid)) {
+		settings->speculate = SPECULATE_ALWAYS;
+		settings->speculate_pid = (int)pid;
+		return;
+	}
+	settings->speculate = (enum speculate_mode)read_name(
+		ENV_HEARTH_SPECULATE, speculate_names, COUNT(speculate_names), ret_wrong);
+}
 
 const char *settings_read(struct settings *ret_settings)
 {
@@ -19,21 +73,22 @@ const char *settings_read(struct settings *ret_settings)
 		.task = env_get(ENV_HEARTH_TASK),
 	};
 	const char *wrong = NULL, *value = env_get(ENV_HEARTH);
+	uint64_t seconds;
 
 	if (value && !strcmp(value, "0"))
 		settings.is_on = false;
 	else if (value && strcmp(value, "1"))
 		wrong = env_info(ENV_HEARTH)->name;
-	value = env_get(ENV_HEARTH_LOG_LEVEL);
-	if (value) {
-		int level = LOG_DEBUG;
-
-		while (level > LOG_NONE && strcmp(value, level_names[level]))
-			level--;
-		if (!level && strcmp(value, level_names[LOG_NONE]) && !wrong)
-			wrong = env_info(ENV_HEARTH_LOG_LEVEL)->name;
-		settings.log_level = (enum log_level)level;
-	}
+	settings.log_level = (enum log_level)read_name(
+		ENV_HEARTH_LOG_LEVEL, level_names, COUNT(level_names), &wrong);
+	read_speculate(&settings, &wrong);
+	settings.contexts = (enum context_mode)read_name(
+		ENV_HEARTH_CTX, context_names, COUNT(context_names), &wrong);
+	value = env_get(ENV_HEARTH_GIVE_BACK);
+	if (value && read_number(value, GIVE_BACK_MAX_S, &seconds) && seconds)
+		settings.give_back_us = seconds * 1000000;
+	else if (value && !wrong)
+		wrong = env_info(ENV_HEARTH_GIVE_BACK)->name;
 	*ret_settings = settings;
 	return wrong;
 }

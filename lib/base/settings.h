@@ -3,17 +3,27 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum log_level { LOG_NONE, LOG_ERROR, LOG_INFO, LOG_DEBUG };
 
+enum speculate_mode { SPECULATE_AUTO, SPECULATE_ALWAYS, SPECULATE_OFF };
+enum context_mode { CONTEXT_ADOPT, CONTEXT_PRIMARY, CONTEXT_NATIVE };
+
+#define GIVE_BACK_MAX_S 86400
+
 struct settings {
-	bool is_on;               /* HEARTH */
-	enum log_level log_level; /* HEARTH_LOG_LEVEL */
-	const char *driver;       /* HEARTH_DRIVER, or NULL */
-	const char *socket;       /* HEARTH_SOCKET, or NULL */
-	const char *state_dir;    /* HEARTH_STATE_DIR, or NULL */
-	const char *log;          /* HEARTH_LOG, or NULL */
-	const char *task;         /* HEARTH_TASK, or NULL */
+	bool is_on;                    /* HEARTH */
+	enum log_level log_level;      /* HEARTH_LOG_LEVEL */
+	const char *driver;            /* HEARTH_DRIVER, or NULL */
+	const char *socket;            /* HEARTH_SOCKET, or NULL */
+	const char *state_dir;         /* HEARTH_STATE_DIR, or NULL */
+	const char *log;               /* HEARTH_LOG, or NULL */
+	const char *task;              /* HEARTH_TASK, or NULL */
+	enum speculate_mode speculate; /* HEARTH_SPECULATE */
+	int speculate_pid;          /* SPECULATE_ALWAYS holds for this process alone; 0: for all */
+	enum context_mode contexts; /* HEARTH_CTX */
+	uint64_t give_back_us;      /* HEARTH_GIVE_BACK; 0: as learned */
 };
 
 /* Reads all settings. Strings point into the environment. Returns NULL, or the name of the first

@@ -1,5 +1,6 @@
-/* Whether bytes are a profile. Pure; used on everything that comes from a disk, so it trusts nothing:
- * every count, enumeration, text and padding is checked before anyone else sees the struct. */
+/* Whether bytes are a profile. Pure; used on everything that comes from a disk, so it trusts
+ * nothing: every count, enumeration, text and padding is checked before anyone else sees the
+ * struct. */
 #include "profile/extension.h"
 #include "profile/profile.h"
 

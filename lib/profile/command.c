@@ -30,8 +30,7 @@ static bool is_interpreter(const char *name)
 }
 
 /* The value of `--option VALUE` or `--option=VALUE` among the program's arguments, or "". */
-static const char *option_value(
-	const struct identity_source *source, int first, const char *option)
+static const char *option_value(const struct identity_source *source, int first, const char *option)
 {
 	size_t length = strlen(option);
 
@@ -125,7 +124,8 @@ static void find_role(const struct identity_source *source, struct command *comm
 	else if (command->kind == IDENTITY_TEXT &&
 		 strstr(what, "from multiprocessing.resource_tracker import"))
 		command->role = "tracker";
-	else if (command->kind == IDENTITY_MODULE && ends_with(what, "loky.backend.popen_loky_posix"))
+	else if (command->kind == IDENTITY_MODULE &&
+		 ends_with(what, "loky.backend.popen_loky_posix"))
 		command->role = "loky";
 	else if (command->kind == IDENTITY_SCRIPT && is_ray_worker(what))
 		command->role = "ray";

@@ -17,5 +17,4 @@ struct command {
 void command_read(const struct identity_source *source, struct command *ret_command);
 
 /* Feeds which options are present among argv[first...]: names without values, sorted, each once. */
-void command_shape(
-	int argc, const char *const *argv, int first, struct digest_state *state);
+void command_shape(int argc, const char *const *argv, int first, struct digest_state *state);

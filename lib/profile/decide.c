@@ -2,10 +2,6 @@
  * and from the first lookup of cuInit; no system call, no allocation. */
 #include "profile/decide.h"
 
-#include "base/env.h"
-
-#include <string.h>
-
 #define USED_WINDOW 0xffu /* of the last 8 runs at least half must have used CUDA */
 
 static unsigned int count_bits(uint32_t bits)
@@ -78,36 +74,43 @@ static uint64_t needed_us(const struct profile_section *section, enum decide_wha
 	return what == DECIDE_CONTEXT ? init + context : init;
 }
 
-/* The moment for a program with a profile. Later is safer: a lookup comes after a script has set its
- * environment. So the first moment is taken only where the second comes too late. */
+/* Between start and lookup the program does nothing that a speculation would be squashed for. */
+static bool is_start_allowed(const struct situation *situation)
+{
+	const struct profile_section *section = situation->section;
+
+	return situation->is_getenv_redirected &&
+	       (!section || (!ever(section, section->env_after_start) &&
+				    !ever(section, section->forked_after_start)));
+}
+
+/* The moment for a program with a profile. Later is safer: a lookup comes after a script has set
+ * its environment. So the first moment is taken only where the second comes too late. */
 static void choose_moment(const struct situation *situation, struct start_decision *decision)
 {
 	const struct profile_section *section = situation->section;
 	uint32_t from_start = decide_lead(section->start_lead_us);
 	uint32_t from_lookup = decide_lead(section->lookup_lead_us);
 	uint64_t needed = needed_us(section, decision->what);
-	bool is_start_allowed = situation->is_getenv_redirected &&
-				!ever(section, section->env_after_start) &&
-				!ever(section, section->forked_after_start);
+	bool is_early_allowed = is_start_allowed(situation);
 
 	decision->moment = DECIDE_AT_LOOKUP;
 	if (from_lookup >= needed + needed * DECIDE_MARGIN_PERCENT / 100) {
 		decision->reason = "the lookup comes early enough";
 		return;
 	}
-	if (is_start_allowed && from_start >= DECIDE_LEAD_MIN_US &&
+	if (is_early_allowed && from_start >= DECIDE_LEAD_MIN_US &&
 		from_start >= from_lookup + DECIDE_LEAD_MIN_US) {
 		decision->moment = DECIDE_AT_START;
 		decision->reason = "the lookup comes too late";
 		return;
 	}
 	if (from_lookup >= DECIDE_LEAD_MIN_US) {
-		decision->reason = is_start_allowed
-					   ? "the lookup comes about as early as the start"
-					   : "process start is too early for this program";
+		decision->reason = is_early_allowed ? "the lookup comes about as early as the start"
+						    : "process start is too early for this program";
 		return;
 	}
-	nothing(decision, is_start_allowed ? "it calls cuInit at once"
+	nothing(decision, is_early_allowed ? "it calls cuInit at once"
 					   : "process start is too early, the lookup too late");
 }
 
@@ -135,8 +138,7 @@ static void decide_unknown(const struct situation *situation, struct start_decis
 	decision->reason = "HEARTH_SPECULATE=always";
 	/* Under a bare ENV this may be a shell: only who looks up cuInit is meant. */
 	if (situation->is_eager) {
-		decision->moment = situation->is_getenv_redirected ? DECIDE_AT_START
-								   : DECIDE_AT_LOOKUP;
+		decision->moment = is_start_allowed(situation) ? DECIDE_AT_START : DECIDE_AT_LOOKUP;
 		decision->reason = "hearth run --eager";
 	}
 }
@@ -154,9 +156,10 @@ static void decide_known(
 		nothing(decision, "its latest runs did not use CUDA");
 	else if (!is_told && section->pause)
 		nothing(decision, "guesses failed lately: paused");
+	else if (!usually(section, section->used))
+		decide_unknown(situation, decision);
 	else {
-		decision->what =
-			is_told || usually(section, section->context) ? DECIDE_CONTEXT : DECIDE_INIT;
+		decision->what = usually(section, section->context) ? DECIDE_CONTEXT : DECIDE_INIT;
 		choose_moment(situation, decision);
 	}
 }

@@ -7,7 +7,8 @@
  *                   cuInit and a context; and at which of the two moments
  *   decide_device   after the speculative cuInit: which contexts on which device, or none
  *
- * Every decision comes with its reason, for logs and `hearth profile show`. Times are microseconds. */
+ * Every decision comes with its reason, for logs and `hearth profile show`. Times are microseconds.
+ */
 #pragma once
 
 #include "base/settings.h"
@@ -36,7 +37,7 @@ struct situation {
 	enum identity_kind kind;
 	enum speculate_mode mode;   /* HEARTH_SPECULATE */
 	bool is_chosen;             /* `always` holds for this process: the one that was exec'ed, or
-	                             * one none of whose ancestors looked up cuInit */
+				     * one none of whose ancestors looked up cuInit */
 	bool is_eager;              /* the one that `hearth run --eager` exec'ed */
 	bool is_tool;               /* a debugger or profiler injects itself */
 	bool is_mps;                /* an MPS client */

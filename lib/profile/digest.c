@@ -70,7 +70,8 @@ void digest_init(struct digest_state *state)
 {
 	memset(state, 0, sizeof(*state));
 	memcpy(state->chain, initial, sizeof(initial));
-	state->chain[0] ^= 0x01010000 ^ DIGEST_SIZE; /* parameter block: fanout 1, depth 1, no key */
+	state->chain[0] ^=
+		0x01010000 ^ DIGEST_SIZE; /* parameter block: fanout 1, depth 1, no key */
 }
 
 void digest_update(struct digest_state *state, const void *data, size_t size)
@@ -80,7 +81,8 @@ void digest_update(struct digest_state *state, const void *data, size_t size)
 	while (size) {
 		size_t take = DIGEST_BLOCK - state->held;
 
-		if (!take) { /* a full block is compressed only once it is known not to be the last */
+		if (!take) { /* a full block is compressed only once it is known not to be the last
+			      */
 			state->length += DIGEST_BLOCK;
 			compress(state, state->block, 0);
 			state->held = 0;

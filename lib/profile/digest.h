@@ -1,6 +1,6 @@
 /* BLAKE2b with 32 bytes of result (RFC 7693), for identities and for the integrity of files. Chosen
- * because it needs no table of constants beyond SHA-512's IV and runs at about 1 GB/s in plain C, so
- * that a profile's head is checked in a few microseconds. No allocation, no lock. */
+ * because it needs no table of constants beyond SHA-512's IV and runs at about 1 GB/s in plain C,
+ * so that a profile's head is checked in a few microseconds. No allocation, no lock. */
 #pragma once
 
 #include <stddef.h>

@@ -28,8 +28,8 @@ bool extension_next(
 	const struct profile_extension *extension, uint32_t *cursor, struct extension_record *ret);
 
 /* Adds a record at the end: 0, -ENOSPC (room or EXTENSION_RECORDS_MAX), -EINVAL (type 0). */
-int extension_add(struct profile_extension *extension, uint32_t type, const void *payload,
-	uint32_t length);
+int extension_add(
+	struct profile_extension *extension, uint32_t type, const void *payload, uint32_t length);
 
 /* Removes all records of a type; returns how many. */
 uint32_t extension_remove(struct profile_extension *extension, uint32_t type);

@@ -55,7 +55,8 @@ static const char *read_link(int pid, const char *which, char buffer[PATH_MAX])
 	return buffer;
 }
 
-/* The parent's pid as /proc/PID/stat says it, behind the parenthesised name; 0 where there is none. */
+/* The parent's pid as /proc/PID/stat says it, behind the parenthesised name; 0 where there is none.
+ */
 static int parent_of(int pid)
 {
 	char path[64], stat[512];
@@ -115,11 +116,10 @@ static int read_process(int pid, const char *notebook, int depth, struct scratch
 	return 0;
 }
 
-static int process_identity(
-	int pid, const char *notebook, int depth, struct identity *ret_identity)
+static int process_identity(int pid, const char *notebook, int depth, struct identity *ret_identity)
 {
-	struct scratch *scratch = mmap(NULL, sizeof(*scratch), PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct scratch *scratch = mmap(
+		NULL, sizeof(*scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int rc;
 
 	if (scratch == MAP_FAILED)

@@ -1,9 +1,10 @@
 /* The profile: what one program did in its earlier runs, so that Hearth speculates only what it has
  * seen. One small file per program, `STATE_DIR/profiles/IDENTITY`.
  *
- * The file is the struct below as it lies in memory (little-endian, fixed width), then the extension
- * area. Binary, because it is read in the user's process while the program starts: one read(), a
- * digest, a check of ranges; no parser, no allocation. `hearth profile show --json` is its text form.
+ * The file is the struct below as it lies in memory (little-endian, fixed width), then the
+ * extension area. Binary, because it is read in the user's process while the program starts: one
+ * read(), a digest, a check of ranges; no parser, no allocation. `hearth profile show --json` is
+ * its text form.
  *
  *     struct profile        sections, one per GPU model and driver build
  *     extension area        typed records (extension.h): libraries and kernels
@@ -37,7 +38,8 @@
 #define PROFILE_NONE 1 /* there is no profile that counts */
 
 enum profile_context_kind {
-	PROFILE_PRIMARY = 1, /* cuDevicePrimaryCtxRetain; flags as cuDevicePrimaryCtxSetFlags said */
+	PROFILE_PRIMARY =
+		1, /* cuDevicePrimaryCtxRetain; flags as cuDevicePrimaryCtxSetFlags said */
 	PROFILE_CREATED = 2, /* cuCtxCreate_v<version>(flags) */
 };
 
@@ -73,7 +75,8 @@ struct profile_section {
 	uint32_t forked_after_start;
 	uint32_t forked_after_lookup;
 	uint32_t several; /* another instance ran at the same time */
-	/* Process start, and first lookup of cuInit, to the call of cuInit; newest first; 0 = not seen */
+	/* Process start, and first lookup of cuInit, to the call of cuInit; newest first; 0 = not
+	 * seen */
 	uint32_t start_lead_us[PROFILE_LEADS];
 	uint32_t lookup_lead_us[PROFILE_LEADS];
 	uint32_t init_us;    /* what cuInit takes, smoothed; 0 = not known */
@@ -92,7 +95,7 @@ struct profile_section {
 	uint32_t hits;     /* totals */
 	uint32_t squashes; /* a wrong guess was undone */
 	uint32_t unused;   /* nobody asked: given back */
-	uint32_t reserved[43];
+	uint32_t reserved[48];
 };
 static_assert(sizeof(struct profile_section) == 512, "section layout v1");
 
@@ -103,7 +106,8 @@ struct profile {
 	uint32_t extension_size;
 	uint8_t head_digest[DIGEST_SIZE]; /* of all that follows in this struct */
 	uint8_t extension_digest[DIGEST_SIZE];
-	uint8_t program[DIGEST_SIZE]; /* identity: the file's name is its first half in hexadecimal */
+	uint8_t program[DIGEST_SIZE];  /* identity: the file's name is its first half in hexadecimal
+					*/
 	char name[IDENTITY_NAME_SIZE]; /* base name for people, NUL-padded, printable */
 	uint32_t kind;                 /* enum identity_kind */
 	uint32_t section_count;
@@ -141,8 +145,8 @@ struct profile_section *profile_section_make(
 	struct profile *profile, const uint8_t build_id[PROFILE_BUILD_SIZE], const char *model);
 
 /* "FOLDER/0123456789abcdef0123456789abcdef", or -ENAMETOOLONG. */
-int profile_path(const char *folder, const uint8_t program[DIGEST_SIZE],
-	char ret_path[PROFILE_PATH_MAX]);
+int profile_path(
+	const char *folder, const uint8_t program[DIGEST_SIZE], char ret_path[PROFILE_PATH_MAX]);
 
 /* Reads the profile of `program` in a folder with open, fstat, read and close alone. Damaged,
  * truncated, foreign-owned, writable by group or others, a symlink, another version, another
@@ -152,13 +156,13 @@ int profile_read(const char *folder, const uint8_t program[DIGEST_SIZE],
 	struct profile *ret_profile, struct profile_extension *extension);
 
 /* The same for a file by its path, whichever program's it is: for tools. */
-int profile_read_file(const char *path, struct profile *ret_profile,
-	struct profile_extension *extension);
+int profile_read_file(
+	const char *path, struct profile *ret_profile, struct profile_extension *extension);
 
-/* Writes STATE_DIR/profiles/..., making folders 0700 as needed: a temporary file in the same folder,
- * then rename. No lock is taken, so it is right on NFS too: readers see one whole file or the other,
- * and of two writers at once the last one wins. Fills in sizes and digests. `extension` may be
- * NULL: none. Then removes the longest unused files beyond the folder's bounds. */
+/* Writes STATE_DIR/profiles/..., making folders 0700 as needed: a temporary file in the same
+ * folder, then rename. No lock is taken, so it is right on NFS too: readers see one whole file or
+ * the other, and of two writers at once the last one wins. Fills in sizes and digests. `extension`
+ * may be NULL: none. Then removes the longest unused files beyond the folder's bounds. */
 int profile_write(
 	const char *folder, struct profile *profile, const struct profile_extension *extension);
 

@@ -21,8 +21,8 @@ static void model_text(const char *model, char ret_text[PROFILE_MODEL_SIZE])
 		ret_text[i] = model[i] >= ' ' && model[i] <= '~' ? model[i] : '?';
 }
 
-const struct profile_section *profile_section(
-	const struct profile *profile, const uint8_t build_id[PROFILE_BUILD_SIZE], const char *model)
+const struct profile_section *profile_section(const struct profile *profile,
+	const uint8_t build_id[PROFILE_BUILD_SIZE], const char *model)
 {
 	const struct profile_section *found = NULL;
 	char text[PROFILE_MODEL_SIZE];

@@ -1,7 +1,8 @@
-/* Writing a profile. Runs in the user's process once a run has shown what there is to learn, off the
- * path of its calls, and in tools. No lock and no allocation; leaves no descriptor and, unless it is
- * killed, no temporary file. */
+/* Writing a profile. Runs in the user's process once a run has shown what there is to learn, off
+ * the path of its calls, and in tools. No lock and no allocation; leaves no descriptor and, unless
+ * it is killed, no temporary file. */
 #include "base/clock.h"
+#include "base/state_dir.h"
 #include "profile/extension.h"
 #include "profile/profile.h"
 
@@ -14,24 +15,6 @@
 
 #define TEMPORARY_TRIES 8 /* names that another host's writer may hold */
 #define GROWTH_STEP 65536 /* a profile that grew by so much has its folder's size looked at */
-
-/* Makes all missing folders of a path, for this user alone. */
-static int make_folders(const char *path)
-{
-	char part[PROFILE_PATH_MAX];
-	size_t length = strlen(path);
-
-	memcpy(part, path, length + 1);
-	for (size_t i = 1; i <= length; i++) {
-		if (part[i] != '/' && part[i])
-			continue;
-		part[i] = 0;
-		if (mkdir(part, 0700) && errno != EEXIST && errno != EROFS && errno != EACCES)
-			return -errno;
-		part[i] = path[i];
-	}
-	return 0;
-}
 
 static int open_temporary(const char *folder, char ret_path[PROFILE_PATH_MAX])
 {
@@ -49,7 +32,7 @@ static int open_temporary(const char *folder, char ret_path[PROFILE_PATH_MAX])
 			return fd;
 		if (errno == ENOENT && !is_made) {
 			is_made = true;
-			rc = make_folders(folder);
+			rc = state_dir_make(folder);
 			if (rc)
 				return rc;
 		} else if (errno != EEXIST) {

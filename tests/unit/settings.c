@@ -68,3 +68,49 @@ Test(settings, empty_counts_as_unset)
 	cr_assert(settings.is_on);
 	cr_assert_null(settings.driver);
 }
+
+Test(settings, speculation_by_name_and_for_one_process)
+{
+	static const struct {
+		const char *value;
+		enum speculate_mode mode;
+		int pid;
+		bool is_wrong;
+	} rows[] = {
+		{"auto", SPECULATE_AUTO, 0, false},
+		{"always", SPECULATE_ALWAYS, 0, false},
+		{"off", SPECULATE_OFF, 0, false},
+		{"always:4711", SPECULATE_ALWAYS, 4711, false},
+		{"always:", SPECULATE_AUTO, 0, true},
+		{"always:47x", SPECULATE_AUTO, 0, true},
+		{"always:99999999999999999999", SPECULATE_AUTO, 0, true},
+		{"Always", SPECULATE_AUTO, 0, true},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct settings settings;
+		const char *wrong;
+
+		setenv("HEARTH_SPECULATE", rows[i].value, 1);
+		wrong = settings_read(&settings);
+		cr_assert_eq(wrong != NULL, rows[i].is_wrong, "%s", rows[i].value);
+		cr_assert_eq(settings.speculate, rows[i].mode, "%s", rows[i].value);
+		cr_assert_eq(settings.speculate_pid, rows[i].pid, "%s", rows[i].value);
+	}
+}
+
+Test(settings, contexts_and_give_back)
+{
+	struct settings settings;
+
+	setenv("HEARTH_CTX", "native", 1);
+	setenv("HEARTH_GIVE_BACK", "90", 1);
+	cr_assert_null(settings_read(&settings));
+	cr_assert_eq(settings.contexts, CONTEXT_NATIVE);
+	cr_assert_eq(settings.give_back_us, 90000000);
+	setenv("HEARTH_GIVE_BACK", "0", 1);
+	cr_assert_str_eq(settings_read(&settings), "HEARTH_GIVE_BACK");
+	cr_assert_eq(settings.give_back_us, 0);
+	setenv("HEARTH_GIVE_BACK", "86401", 1);
+	cr_assert_str_eq(settings_read(&settings), "HEARTH_GIVE_BACK");
+}
