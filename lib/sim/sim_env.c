@@ -1,0 +1,140 @@
+/* What the driver reads of the environment: through getenv, an ordinary import slot that Hearth can
+ * redirect, in cuInit, and CUDA_LAUNCH_BLOCKING at the first retain (seen on driver 580.159.04).
+ * Values are copied and kept until the process ends. Runs on the thread in cuInit or in a retain.
+ */
+#include "sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define DEFAULT_CONNECTIONS 8
+#define MAX_CONNECTIONS 32
+#define UUID_TEXT 40 /* "GPU-" + 36 + NUL */
+
+struct sim_env sim_env;
+
+/* Read in cuInit without any effect here. */
+static const char *const also_read[] = {"CUDA_DEVICE_ORDER", "CUDA_MPS_PIPE_DIRECTORY",
+	"CUDA_MODULE_DATA_LOADING", "CUDA_INJECTION64_PATH", "CUDA_CACHE_PATH",
+	"CUDA_CACHE_MAXSIZE", "CUDA_DISABLE_PTX_JIT", "CUDA_FORCE_PTX_JIT",
+	"CUDA_SCALE_LAUNCH_QUEUES", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_COREDUMP_FILE",
+	"CUDA_DEVICE_WAITS_ON_EXCEPTION", "CUDA_AUTO_BOOST", "HOME"};
+
+static bool is_value(const char *name, const char *value)
+{
+	const char *text = getenv(name);
+
+	return text && !strcasecmp(text, value);
+}
+
+void sim_env_read_init(void)
+{
+	const char *text = getenv("CUDA_VISIBLE_DEVICES");
+
+	sim_env.has_visible_devices = text;
+	snprintf(sim_env.visible_devices, sizeof(sim_env.visible_devices), "%s", text ? text : "");
+	text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+	sim_env.connections = text ? atoi(text) : DEFAULT_CONNECTIONS;
+	if (sim_env.connections < 1 || sim_env.connections > MAX_CONNECTIONS)
+		sim_env.connections = DEFAULT_CONNECTIONS;
+	sim_env.is_eager = is_value("CUDA_MODULE_LOADING", "EAGER");
+	sim_env.is_cache_off = is_value("CUDA_CACHE_DISABLE", "1");
+	for (size_t i = 0; i < sizeof(also_read) / sizeof(also_read[0]); i++)
+		getenv(also_read[i]);
+}
+
+void sim_env_read_retain(void)
+{
+	sim_env.is_blocking = is_value("CUDA_LAUNCH_BLOCKING", "1");
+}
+
+void sim_device_uuid(int physical, unsigned char ret_uuid[16])
+{
+	/* Two GPUs share their first 4 bytes with nobody, and their last 8 with all, so that a
+	 * prefix of "GPU-" and one digit is ambiguous only by accident. */
+	static const unsigned char tail[8] = {0x8d, 0x15, 's', 'i', 'm', 'c', 'u', 'd'};
+	uint32_t mixed = ((uint32_t)physical + 1) * 2654435761u;
+
+	for (int i = 0; i < 4; i++)
+		ret_uuid[i] = (unsigned char)(mixed >> (24 - 8 * i));
+	ret_uuid[4] = (unsigned char)physical;
+	ret_uuid[5] = 0x5c;
+	ret_uuid[6] = 0x4d;
+	ret_uuid[7] = (unsigned char)(mixed >> 13);
+	memcpy(ret_uuid + 8, tail, sizeof(tail));
+}
+
+static void uuid_text(int physical, char ret_text[UUID_TEXT])
+{
+	unsigned char uuid[16];
+	int length = snprintf(ret_text, UUID_TEXT, "GPU-");
+
+	sim_device_uuid(physical, uuid);
+	for (int i = 0; i < 16; i++)
+		length += snprintf(ret_text + length, (size_t)(UUID_TEXT - length), "%s%02x",
+			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+}
+
+/* The GPU that a UUID or a prefix of one names, or -1 for none or several. */
+static int by_uuid(const char *text, size_t length, int present)
+{
+	char uuid[UUID_TEXT];
+	int found = -1;
+
+	for (int i = 0; i < present; i++) {
+		uuid_text(i, uuid);
+		if (length > strlen("GPU-") && !strncasecmp(uuid, text, length)) {
+			if (found >= 0)
+				return -1;
+			found = i;
+		}
+	}
+	return found;
+}
+
+/* The GPU that one item of the list names, or -1. */
+static int parse(const char *text, size_t length, int present)
+{
+	char *end;
+	long ordinal;
+
+	while (length && (*text == ' ' || *text == '\t')) {
+		text++;
+		length--;
+	}
+	if (length > 4 && !strncasecmp(text, "GPU-", 4))
+		return by_uuid(text, length, present);
+	ordinal = strtol(text, &end, 10);
+	if (end == text || ordinal < 0 || ordinal >= present)
+		return -1;
+	return (int)ordinal;
+}
+
+int sim_env_visible(int present, int ret_physical[SIM_MAX_DEVICES])
+{
+	const char *text = sim_env.visible_devices;
+	int count = 0;
+
+	if (!sim_env.has_visible_devices) {
+		for (int i = 0; i < present; i++)
+			ret_physical[i] = i;
+		return present;
+	}
+	while (count < SIM_MAX_DEVICES) {
+		size_t length = strcspn(text, ",");
+		int physical = parse(text, length, present);
+
+		if (physical < 0)
+			return count;
+		for (int i = 0; i < count; i++)
+			if (ret_physical[i] == physical)
+				return 0;
+		ret_physical[count++] = physical;
+		if (!text[length])
+			return count;
+		text += length + 1;
+	}
+	return count;
+}

@@ -1,0 +1,196 @@
+/* cuInit, the driver's own threads, and the end of the process.
+ *
+ * As the real driver does it: reads the environment, calls dlopen(NULL) eight times and
+ * dlopen("libcuda.so.1") once (both take the loader's lock), binds the abstract socket
+ * @cuda-uvmfd-<pid namespace>-<pid>, whose being taken by another live copy means 304, and starts a
+ * thread that listens there. Once initialised, it stays so; a failed cuInit can be tried again. */
+#include "sim/sim.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define DLOPENS_OF_NULL 8
+
+static int listener = -1, wake = -1;
+static pthread_t thread;
+static void *self;
+static int at_exit_is_set;
+
+/* Names the loader's lock in a way that redirected dlopen, dlsym and dlclose slots do not see. */
+static void touch_loader_lock(const char *call)
+{
+	const char *where = sim_setting(SIM_SET_LOADER_LOCK);
+	Dl_info info;
+
+	if (where && (!strcmp(where, call) || !strcmp(where, "both")))
+		dladdr((const void *)&sim, &info);
+}
+
+void sim_init_touch_retain(void)
+{
+	touch_loader_lock("retain");
+}
+
+static int bind_socket(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct stat status = {0};
+	socklen_t size;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	stat("/proc/self/ns/pid", &status);
+	size = (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 +
+	       (socklen_t)snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
+		       "cuda-uvmfd-%lu-%d", (unsigned long)status.st_ino, (int)getpid());
+	if (bind(fd, (struct sockaddr *)&address, size) || listen(fd, 16)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* The driver's thread. Whoever connects is let go again; a socket that was shut down, or whose
+ * number now is another file, makes it idle, not spin. */
+static void *listen_for_peers(void *unused)
+{
+	struct pollfd fds[2] = {{.fd = listener, .events = POLLIN}, {.fd = wake, .events = POLLIN}};
+	const struct timespec pause = {.tv_nsec = 50000000};
+
+	while (poll(fds, 2, -1) >= 0 || errno == EINTR) {
+		if (fds[1].revents)
+			break;
+		if (fds[0].revents) {
+			int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+			if (peer >= 0)
+				close(peer);
+			else
+				nanosleep(&pause, NULL);
+		}
+	}
+	return NULL;
+}
+
+static int start_thread(void)
+{
+	sigset_t all, old;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	rc = pthread_create(&thread, NULL, listen_for_peers, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc;
+}
+
+/* At the end of the process, or when the library is unloaded. The time that the kernel would take
+ * to tear a context down is spent here. */
+static void leave(void)
+{
+	uint64_t one = 1;
+	bool has_context = false;
+
+	if (atomic_load(&sim.pid) != getpid() || atomic_load(&sim.state) != SIM_READY)
+		return;
+	atomic_store(&sim.state, SIM_GONE);
+	if (write(wake, &one, sizeof(one)) == sizeof(one))
+		pthread_join(thread, NULL);
+	for (int i = 0; i < sim.device_count; i++)
+		has_context |= sim.primary[i].is_alive;
+	if (has_context)
+		sim_time_wait(sim_time(SIM_STEP_exit));
+	sim_machine_close();
+	if (self)
+		dlclose(self);
+}
+
+/* A forked child is told apart by its pid, in sim_entry.c; nothing is left to do here. The import
+ * of __register_atfork is what the real driver has. */
+static void in_child(void)
+{
+}
+
+static int undo(int rc)
+{
+	if (listener >= 0)
+		close(listener);
+	if (wake >= 0)
+		close(wake);
+	listener = wake = -1;
+	sim_machine_close();
+	atomic_store(&sim.pid, 0);
+	return rc;
+}
+
+static int initialize(void)
+{
+	int present = (int)sim_setting_number(SIM_SET_DEVICES, 1), rc;
+
+	if (present > SIM_MAX_DEVICES)
+		present = SIM_MAX_DEVICES;
+	atomic_store(&sim.pid, getpid());
+	sim_env_read_init();
+	for (int i = 0; i < DLOPENS_OF_NULL; i++)
+		dlopen(NULL, RTLD_LAZY);
+	touch_loader_lock("init");
+	if (!self)
+		self = dlopen("libcuda.so.1", RTLD_NOW);
+	sim.device_count = sim_env_visible(present, sim.physical);
+	if (sim.device_count <= 0)
+		return undo(SIM_NO_DEVICE);
+	listener = bind_socket();
+	wake = eventfd(0, EFD_CLOEXEC);
+	if (listener < 0 || wake < 0)
+		return undo(SIM_OPERATING_SYSTEM);
+	rc = sim_machine_open();
+	if (rc)
+		return undo(rc);
+	sim_machine_register(sim.physical, sim.device_count, present);
+	if (start_thread())
+		return undo(SIM_OPERATING_SYSTEM);
+	if (!at_exit_is_set) {
+		pthread_atfork(NULL, NULL, in_child);
+		atexit(leave);
+		at_exit_is_set = true;
+	}
+	for (int i = 0; i < sim.device_count; i++) {
+		sim.primary[i].device = i;
+		sim.primary[i].is_primary = true;
+		sim_object_add(&sim.primary[i].object, SIM_CONTEXT, NULL, NULL);
+		pthread_mutex_init(&sim.context_lock[i], NULL);
+	}
+	atomic_store(&sim.state, SIM_READY);
+	return SIM_SUCCESS;
+}
+
+int sim_init(const word *arg)
+{
+	pid_t owner = atomic_load(&sim.pid);
+	int rc = SIM_SUCCESS;
+
+	if (owner && owner != getpid())
+		return SIM_NOT_INITIALIZED;
+	if ((unsigned int)arg[0])
+		return SIM_INVALID_VALUE;
+	if (atomic_load(&sim.state) == SIM_READY)
+		return SIM_SUCCESS;
+	if (atomic_load(&sim.state) == SIM_GONE)
+		return SIM_DEINITIALIZED;
+	pthread_mutex_lock(&sim.init_lock);
+	if (atomic_load(&sim.state) == SIM_UNINITIALIZED)
+		rc = initialize();
+	pthread_mutex_unlock(&sim.init_lock);
+	return rc;
+}
