@@ -1,9 +1,9 @@
 """Group before-init: what each entry answers on an uninitialised driver, for the spec's column.
 
 How the column is filled (merge): the answer with pointers to zeroed memory, since that is what a
-program passes; where that call was killed or hung, the answer with all arguments 0; where neither
-came back, 3 (NOT_INITIALIZED) stays. Entries whose two answers differ look at their arguments even
-before cuInit; they are listed, since a fixed answer would not be theirs."""
+program passes; after a slash the answer with all arguments 0 where it differs, since such an entry
+looks at its arguments even before cuInit. Where one of the two calls was killed or hung, the other's
+answer stands alone; where neither came back, the column stays as it was."""
 import collections
 import json
 import os
@@ -40,10 +40,8 @@ def run(context):
 
 def chosen(zero, scratch):
     """The spec's value for one entry, None where nothing was learned."""
-    for answer in (scratch, zero):
-        if answer.isdigit():
-            return int(answer)
-    return None
+    answers = [answer for answer in (scratch, zero) if answer.isdigit()]
+    return "/".join(dict.fromkeys(answers)) or None
 
 
 def merge(result_path):
@@ -58,8 +56,8 @@ def merge(result_path):
                 answer = chosen(*entries.get(cells[1], ("absent", "absent")))
                 if answer is None:
                     unknown.append(cells[1])
-                elif cells[-1] != str(answer):
-                    cells[-1] = str(answer)
+                elif cells[-1] != answer:
+                    cells[-1] = answer
                     changed += 1
             lines.append("\t".join(cells) + "\n")
     with open(SPEC, "w", encoding="ascii", newline="") as file:

@@ -1,0 +1,174 @@
+/* Copies of the driver in one process. Runs in the user's process: in copy_open* on a thread that
+ * may take the loader's lock; copy_retire also in a fork child, so it allocates nothing. Must never
+ * leave a descriptor of its own behind. */
+#include "driver/copy.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* Of <linux/memfd.h>, which old headers lack: close on exec; may be executed. */
+static const unsigned int memfd_flags[] = {0x0001U | 0x0010U, 0x0001U};
+
+/* Folders for a nameless file, where memfds do not serve. */
+static const char *const folders[] = {"/dev/shm", "/tmp", "/var/tmp"};
+
+static const char socket_prefix[] = "cuda-uvmfd-";
+
+/* How many copies this process has opened: the loader compares names before inodes, and a
+ * descriptor's number comes again, so each copy's path carries one slash more. */
+static atomic_uint copies;
+
+int copy_open(const char *path, struct driver_copy *ret_copy)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	struct link_map *map;
+
+	if (!handle)
+		return -ELIBACC;
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &map)) {
+		dlclose(handle);
+		return -ELIBACC;
+	}
+	*ret_copy = (struct driver_copy){.handle = handle, .map = map};
+	return 0;
+}
+
+static int send_all(int from, int to, off_t size)
+{
+	for (off_t done = 0; done < size;) {
+		ssize_t sent = sendfile(to, from, &done, (size_t)(size - done));
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent <= 0)
+			return sent ? -errno : -EIO;
+	}
+	return 0;
+}
+
+/* Opens an empty file of the given kind: the memfds first, then the folders. -1 where that kind
+ * does not exist here. */
+static int open_kind(size_t kind)
+{
+	if (kind < sizeof(memfd_flags) / sizeof(*memfd_flags))
+		return (int)syscall(SYS_memfd_create, "hearth-driver", memfd_flags[kind]);
+	kind -= sizeof(memfd_flags) / sizeof(*memfd_flags);
+	return open(folders[kind], O_TMPFILE | O_RDWR | O_CLOEXEC, 0700);
+}
+
+int copy_open_fresh(const char *path, struct driver_copy *ret_copy)
+{
+	size_t kinds =
+		sizeof(memfd_flags) / sizeof(*memfd_flags) + sizeof(folders) / sizeof(*folders);
+	int source = open(path, O_RDONLY | O_CLOEXEC), error = -ENOEXEC;
+	struct stat status;
+
+	if (source < 0)
+		return -errno;
+	if (fstat(source, &status)) {
+		error = -errno;
+		kinds = 0;
+	}
+	for (size_t kind = 0; kind < kinds; kind++) {
+		char name[128] = "/proc/self/fd";
+		size_t length = strlen(name), slashes;
+		int copy = open_kind(kind);
+
+		if (copy < 0)
+			continue;
+		error = send_all(source, copy, status.st_size);
+		slashes = 1 + atomic_fetch_add(&copies, 1) % 64;
+		memset(name + length, '/', slashes);
+		snprintf(name + length + slashes, sizeof(name) - length - slashes, "%d", copy);
+		if (!error)
+			error = copy_open(name, ret_copy);
+		close(copy);
+		if (!error)
+			break;
+	}
+	close(source);
+	return error;
+}
+
+static bool is_driver_socket(int fd)
+{
+	struct sockaddr_un address = {0};
+	socklen_t length = sizeof(address);
+
+	return !getsockname(fd, (struct sockaddr *)&address, &length) &&
+	       address.sun_family == AF_UNIX &&
+	       length > offsetof(struct sockaddr_un, sun_path) + sizeof(socket_prefix) &&
+	       !address.sun_path[0] &&
+	       !memcmp(address.sun_path + 1, socket_prefix, sizeof(socket_prefix) - 1);
+}
+
+static int retire_descriptor(int fd)
+{
+	int idle;
+
+	shutdown(fd, SHUT_RDWR);
+	idle = eventfd(0, EFD_CLOEXEC);
+	if (idle < 0)
+		return -errno;
+	if (dup3(idle, fd, O_CLOEXEC) < 0) {
+		int error = -errno;
+
+		close(idle);
+		return error;
+	}
+	close(idle);
+	return 1;
+}
+
+/* One record of getdents64, as the kernel lays it out (man 2 getdents). */
+struct directory_record {
+	uint64_t inode;
+	int64_t offset;
+	unsigned short length;
+	unsigned char type;
+	char name[];
+};
+
+int copy_retire(void)
+{
+	int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), freed = 0;
+	_Alignas(struct directory_record) char buffer[4096];
+	long length;
+
+	if (folder < 0)
+		return -errno;
+	while ((length = syscall(SYS_getdents64, folder, buffer, sizeof(buffer))) > 0) {
+		for (long at = 0; at < length;) {
+			struct directory_record *record = (struct directory_record *)(buffer + at);
+			int fd = 0, outcome;
+
+			at += record->length;
+			for (const char *c = record->name; *c >= '0' && *c <= '9'; c++)
+				fd = fd * 10 + (*c - '0');
+			if (record->name[0] == '.' || fd == folder || !is_driver_socket(fd))
+				continue;
+			outcome = retire_descriptor(fd);
+			if (outcome < 0) {
+				close(folder);
+				return outcome;
+			}
+			freed += outcome;
+		}
+	}
+	close(folder);
+	return freed;
+}

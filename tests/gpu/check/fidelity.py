@@ -1,0 +1,149 @@
+"""Runs programs plain and preloaded and compares exit status, stdout and stderr byte for byte.
+
+Each program runs RUNS times plain, from which masks are made (mask.py), then once preloaded
+without a broker (`alone`) and once with a broker whose keeper is warm (`keeper`). A preloaded run
+counts only if Hearth's log shows the program's cuInit: a preload that did nothing is no proof."""
+import concurrent.futures
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from typing import NamedTuple, Optional
+
+from . import mask
+
+ARMS = ("alone", "keeper")
+
+
+class Program(NamedTuple):
+    """One row of the table. `needs` is a Python module or a built file without which it is
+    skipped; calls_driver is False for programs that never reach cuInit."""
+    name: str
+    command: list
+    environment: dict = {}
+    seconds: int = 120
+    needs: Optional[str] = None
+    calls_driver: bool = True
+
+
+class Run(NamedTuple):
+    status: object  # exit status, -signal, or "timeout"
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    log: list  # Hearth's records, [] for a plain run
+
+
+def _read_log(path):
+    records = []
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                records.append(json.loads(line))
+    except FileNotFoundError:
+        pass
+    return records
+
+
+def run_once(context, program, arm, number):
+    """One run in a folder of its own whose path is as long as every other's."""
+    folder = context.work / "runs" / f"{program.name}-{arm:.5}-{number}"
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in ("cwd", "home", "cache"):
+        (folder / name).mkdir(parents=True)
+    log = folder / "hearth.log"
+    environment = context.environment(
+        HOME=str(folder / "home"), TMPDIR=str(folder / "cache"),
+        XDG_CACHE_HOME=str(folder / "cache"), CUDA_CACHE_PATH=str(folder / "cache/cuda"),
+        TORCHINDUCTOR_CACHE_DIR=str(folder / "cache/inductor"),
+        TRITON_CACHE_DIR=str(folder / "cache/triton"), CUPY_CACHE_DIR=str(folder / "cache/cupy"),
+        PYTHONDONTWRITEBYTECODE="1", **program.environment)
+    if arm != "plain":
+        environment.update(context.preload_environment(arm), HEARTH_LOG=str(log))
+    begin = time.monotonic()
+    process = subprocess.Popen([str(word) for word in program.command], env=environment,
+                               cwd=folder / "cwd", stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               start_new_session=True)
+    try:
+        stdout, stderr = process.communicate(timeout=program.seconds)
+        status = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        stdout, stderr = process.communicate()
+        status = "timeout"
+    seconds = time.monotonic() - begin
+    # Paths of the run's own folder may be printed; they are not a difference.
+    own = str(folder).encode()
+    run = Run(status, stdout.replace(own, b"FOLDER"), stderr.replace(own, b"FOLDER"), seconds,
+              _read_log(log))
+    shutil.rmtree(folder, ignore_errors=True)
+    return run
+
+
+def judge(program, plain, preloaded):
+    """Compare; returns the row. plain: list of Run; preloaded: dictionary of arm to Run."""
+    row = {"program": program.name, "status": plain[0].status, "masks": [], "differences": [],
+           "records": {}, "seconds": {"plain": [round(run.seconds, 2) for run in plain]}}
+    for run in plain:
+        if run.status != plain[0].status or run.status == "timeout":
+            row["differences"].append(f"plain runs end differently: "
+                                      f"{[run.status for run in plain]}")
+            break
+    masks = []
+    for stream in ("stdout", "stderr"):
+        try:
+            masks += mask.find_masks(stream, [getattr(run, stream) for run in plain])
+        except mask.MaskError as error:
+            row["differences"].append(f"plain runs: {error}")
+    if len(masks) > mask.MOST_MASKS:
+        row["differences"].append(f"{len(masks)} masks, at most {mask.MOST_MASKS}")
+    row["masks"] = [str(one) for one in masks]
+    for arm, run in preloaded.items():
+        row["seconds"][arm] = round(run.seconds, 2)
+        row["records"][arm] = len(run.log)
+        if run.status != plain[0].status:
+            row["differences"].append(f"{arm}: exit status {run.status}, "
+                                      f"plain {plain[0].status}")
+        for stream in ("stdout", "stderr"):
+            difference = mask.first_difference(
+                mask.apply_masks(stream, getattr(plain[0], stream), masks),
+                mask.apply_masks(stream, getattr(run, stream), masks))
+            if difference:
+                row["differences"].append(f"{arm}: {stream}, {difference}")
+        if program.calls_driver and not any(record.get("call") == "cuInit" for record in run.log):
+            row["differences"].append(f"{arm}: the preload saw no cuInit")
+    row["same"] = not row["differences"]
+    row["stdout"] = plain[0].stdout.decode(errors="replace").splitlines()[:40]
+    row["stderr"] = plain[0].stderr.decode(errors="replace").splitlines()[:40]
+    return row
+
+
+def run_programs(context, programs, workers):
+    """Run all, `workers` runs at a time; returns the rows in order of the programs."""
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        plain = {program.name: [pool.submit(run_once, context, program, "plain", number)
+                                for number in range(mask.RUNS)] for program in programs}
+        preloaded = {program.name: {arm: pool.submit(run_once, context, program, arm, 0)
+                                    for arm in ARMS} for program in programs}
+        rows = []
+        for program in programs:
+            row = judge(program, [job.result() for job in plain[program.name]],
+                        {arm: job.result() for arm, job in preloaded[program.name].items()})
+            rows.append(row)
+            print_row(row)
+    return rows
+
+
+def print_row(row):
+    """One line a program, its masks and differences below."""
+    records = "/".join(str(count) for count in row["records"].values())
+    middle = sorted(row["seconds"]["plain"])[len(row["seconds"]["plain"]) // 2]
+    print(f"  {row['program']:24} exit {row['status']!s:7} {'same' if row['same'] else 'DIFFERS':8}"
+          f" masks {len(row['masks'])} records {records} plain {middle:.1f} s", flush=True)
+    for line in row["masks"]:
+        print(f"      masked {line}")
+    for line in row["differences"]:
+        print(f"      {line}")

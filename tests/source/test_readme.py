@@ -1,0 +1,69 @@
+"""README.md against what it describes: its first two commands, its table of settings, its map of
+folders, its links. `--write` puts the table of settings into it."""
+import re
+import sys
+import unittest
+
+import tree
+
+README = tree.ROOT / "README.md"
+SETTINGS = "<!-- settings: tests/source/test_readme.py --write -->\n"
+SETTING = re.compile(r'^SETTING\((\w+),((?:\s*"[^"]*",?)+)\s*\)', re.M)
+STRING = re.compile(r'"([^"]*)"')
+FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.M | re.S)
+
+
+def settings_table():
+    """The rows of lib/base/env.def that are Hearth's own, as Markdown."""
+    lines = ["| variable | values | default | what it does |", "|---|---|---|---|"]
+    for name, strings in SETTING.findall((tree.ROOT / "lib/base/env.def").read_text()):
+        values, default, what = STRING.findall(strings)
+        values = values.replace("|", r"\|")
+        lines.append(f"| `{name}` | `{values}` | {default} | {what} |")
+    return "\n".join(lines) + "\n"
+
+
+def replace_table(text):
+    """README's text with the table of settings as it should be."""
+    before, mark, after = text.partition(SETTINGS)
+    rest = after.lstrip("\n")
+    while rest.startswith("|"):
+        rest = rest.partition("\n")[2]
+    return f"{before}{mark}\n{settings_table()}{rest if rest.startswith(chr(10)) else chr(10) + rest}"
+
+
+class Readme(unittest.TestCase):
+    def setUp(self):
+        self.text = README.read_text()
+
+    def test_first_commands_are_quickstart_and_check(self):
+        commands = [block.strip() for block in FENCE.findall(self.text)[:2]]
+        self.assertEqual(commands, ["tools/quickstart", "tools/check"])
+        for command in commands:
+            self.assertTrue((tree.ROOT / command).stat().st_mode & 0o100, command)
+
+    def test_settings_are_those_of_the_table(self):
+        self.assertGreater(len(SETTING.findall((tree.ROOT / "lib/base/env.def").read_text())), 5)
+        self.assertMultiLineEqual(self.text, replace_table(self.text))
+
+    def test_every_setting_in_the_text_exists(self):
+        known = set(re.findall(r"^(?:SETTING|OTHER)\((\w+)",
+                               (tree.ROOT / "lib/base/env.def").read_text(), re.M))
+        self.assertLessEqual(set(re.findall(r"\bHEARTH_\w+", self.text)), known)
+
+    def test_the_map_names_every_folder_of_lib(self):
+        rows = set(re.findall(r"^\| `lib/(\w+)/` \|", self.text, re.M))
+        folders = {path.parent.name for path in tree.ROOT.glob("lib/*/meson.build")}
+        self.assertEqual(rows, folders)
+
+    def test_links_lead_somewhere(self):
+        for target in re.findall(r"\]\(([^)#]+)\)", self.text):
+            with self.subTest(target=target):
+                self.assertTrue((tree.ROOT / target).exists())
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        README.write_text(replace_table(README.read_text()))
+    else:
+        tree.main()

@@ -1,0 +1,125 @@
+"""What the README tells people to type, typed: each block that is marked as a test runs, in a
+container with an installed Hearth and the simulated driver, as an unprivileged user."""
+import re
+import unittest
+
+import container
+import harness
+from dockerfile import Dockerfile
+
+TEXT = (harness.SOURCE / "README.md").read_text()
+BLOCK = re.compile(r"^<!-- test: (\S+) -->\n```\w+\n(.*?)^```$", re.M | re.S)
+BLOCKS = dict(BLOCK.findall(TEXT))
+TRAINED = b"trained on 523776 numbers\n"
+# What Docker does not give, and the machine has to: a driver.
+DRIVER = "/opt/driver/libcuda.so.1"
+MACHINE = {"HEARTH_DRIVER": DRIVER, "LD_LIBRARY_PATH": "/opt/driver",
+           "SIMCUDA_MACHINE": "/dev/shm/machine"}
+
+
+@container.needs_container
+class ReadmeTest(harness.SystemTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.installed = container.install()
+
+    def container(self, **options):
+        made = container.Container(self.dir, self.installed, **options)
+        made.add(harness.SIM, DRIVER)
+        return made
+
+    def shell(self, name, **options):
+        """Run the block as a script of /bin/sh, stopping at the first command that fails."""
+        made = self.container(access="rw", **options)
+        made.add(harness.SOURCE / "tests/programs/train.py", "/app/train.py")
+        return made.run(["sh", "-e", "-c", BLOCKS[name]],
+                        env={**MACHINE, "HOME": "/tmp", "XDG_STATE_HOME": "/tmp/state"})
+
+    def image(self, name, command=None, env=None, **options):
+        made = self.container(**options)
+        dockerfile = Dockerfile(BLOCKS[name])
+        self.assertEqual(dockerfile.user, container.USER)
+        context = self.dir / "context"
+        context.mkdir()
+        (context / "hearth-root").symlink_to(self.installed)
+        (context / "train.py").symlink_to(harness.SOURCE / "tests/programs/train.py")
+        dockerfile.build(made, context)
+        return dockerfile.run(made, env={**MACHINE, **(env or {})}, command=command)
+
+    def assert_trained(self, done, times=1):
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, TRAINED * times, b""))
+
+    def test_preload_in_a_shell(self):
+        self.assert_trained(self.shell("shell"))
+
+    def test_the_preload_is_at_work_in_that_shell(self):
+        BLOCKS["logged"] = BLOCKS["shell"] + "cat /tmp/log\n"
+        made = self.container(access="rw")
+        made.add(harness.SOURCE / "tests/programs/train.py", "/app/train.py")
+        done = made.run(["sh", "-e", "-c", BLOCKS["logged"]],
+                        env={**MACHINE, "HEARTH_LOG": "/tmp/log"})
+        self.assertIn(b'"call":"cuInit"', done.stdout)
+
+    def test_wrapper(self):
+        done = self.shell("wrapper")
+        self.assertEqual((done.returncode, done.stdout), (0, TRAINED * 2), done.stderr)
+        self.assertIn(b"cuInit", done.stderr)
+
+    def test_look(self):
+        done = self.shell("look")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"cuInit", done.stdout)
+
+    def test_leave(self):
+        done = self.shell("leave")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_image_with_the_preload(self):
+        self.assert_trained(self.image("docker-env"))
+
+    def test_image_with_the_wrapper_as_entry_point(self):
+        self.assert_trained(self.image("docker-entrypoint"))
+
+    def test_the_images_exit_status_is_the_programs(self):
+        for name in ("docker-env", "docker-entrypoint"):
+            with self.subTest(name=name):
+                self.setUp()
+                done = self.image(name, command=["sh", "-c", "exit 7"])
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (7, b"", b""))
+
+    def test_the_program_is_pid_1(self):
+        done = self.image("docker-entrypoint", command=["sh", "-c", "echo $$"])
+        self.assertEqual((done.stdout, done.stderr), (b"1\n", b""))
+
+    def test_shm_of_any_kind_does_no_harm(self):
+        for shm in ("none", "4k", "64m"):
+            with self.subTest(shm=shm):
+                self.setUp()
+                done = self.image("docker-env", shm=shm, access="rw",
+                                  env={"SIMCUDA_MACHINE": "/tmp/machine"})
+                self.assert_trained(done)
+
+    def test_hearth_leaves_nothing_in_shm(self):
+        done = self.image("docker-entrypoint", access="rw",
+                          env={"SIMCUDA_MACHINE": "/tmp/machine"},
+                          command=["sh", "-c", "python3 train.py; ls -A /dev/shm"])
+        self.assert_trained(done)
+
+    def test_image_without_the_library(self):
+        """ENV is set but nobody mounted the library: the program runs all the same."""
+        done = self.image("docker-env", env={"LD_PRELOAD": "/usr/lib/hearth/missing.so"})
+        self.assertEqual((done.returncode, done.stdout), (0, TRAINED))
+        self.assertIn(b"cannot be preloaded", done.stderr)
+
+
+class Text(unittest.TestCase):
+    def test_every_block_that_looks_like_use_is_tested(self):
+        use = TEXT.partition("\n## Use\n")[2].partition("\n## ")[0]
+        self.assertEqual(len(re.findall(r"^```\w", use, re.M)), len(BLOCK.findall(use)))
+
+    def test_the_install_command_is_the_one_that_the_tests_use(self):
+        self.assertIn("meson install -C build --destdir", TEXT)
+
+
+if __name__ == "__main__":
+    harness.main()
