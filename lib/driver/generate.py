@@ -6,14 +6,168 @@ One function a product; each returns the text of one file. Standard library only
 import sys
 import spec
 
+HEAD = "/* Generated from driver_api.tsv by generate.py. */"
+GENERIC_STUBS = 256
+
 
 def rows_header(rows):
     """driver_rows.h: the row numbers, in the order of the spec."""
-    lines = ["/* Generated from driver_api.tsv by generate.py. */", "#pragma once", "",
-             "enum driver_row {"]
+    lines = [HEAD, "#pragma once", "", "enum driver_row {"]
     lines += [f"\tROW_{row.abi_symbol}," for row in rows]
-    lines += ["\tDRIVER_ROWS", "};", ""]
+    lines += ["\tDRIVER_ROWS", "};", "", f"#define DRIVER_GENERIC_STUBS {GENERIC_STUBS}", ""]
     return "\n".join(lines)
+
+
+def handler_name(row):
+    """The C function that stands before this entry, or None for a row that is only passed on."""
+    return None if row.kind == "pass" else f"{row.kind}_{row.abi_symbol}"
+
+
+def stubs(rows):
+    """driver_stubs.S: one exported jump a row, the slots, and the table of handlers.
+
+    A stub jumps through its slot. An empty slot leads to the resolver, which keeps every register
+    that may hold an argument. The table of handlers holds distances, so that it needs no
+    relocation, and names every handler, so that a missing one is a link error."""
+    out = [HEAD, "\t.text", "\t.cfi_startproc", ""]
+    for number, row in enumerate(rows):
+        name = row.abi_symbol
+        out += ["\t.p2align 5", f"\t.globl {name}", f"\t.type {name}, @function", f"{name}:",
+                "\tendbr64", f"\tmovq driver_slots+{8 * number}(%rip), %r11",
+                "\ttestq %r11, %r11", "\tje 1f", "\tjmp *%r11",
+                f"1:\tmovl ${number}, %r11d", "\tjmp driver_stub_resolve", f"\t.size {name}, .-{name}", ""]
+    out += ["\t.p2align 4", "\t.hidden driver_generic_stubs", "\t.globl driver_generic_stubs",
+            "\t.type driver_generic_stubs, @function", "driver_generic_stubs:"]
+    for number in range(GENERIC_STUBS):
+        out += ["\t.p2align 4", "\tendbr64",
+                f"\tjmp *driver_generic_slots+{8 * number}(%rip)"]
+    out += ["\t.p2align 4", "\t.size driver_generic_stubs, .-driver_generic_stubs",
+            ""]
+    saved = ("rdi", "rsi", "rdx", "rcx", "r8", "r9", "rax")
+    frame = 200
+    out += ["\t.type driver_stub_resolve, @function", "driver_stub_resolve:",
+            f"\tsubq ${frame}, %rsp", f"\t.cfi_adjust_cfa_offset {frame}"]
+    out += [f"\tmovq %{name}, {8 * i}(%rsp)" for i, name in enumerate(saved)]
+    out += [f"\tmovaps %xmm{i}, {64 + 16 * i}(%rsp)" for i in range(8)]
+    out += ["\tmovl %r11d, %edi", f"\tmovq {frame}(%rsp), %rsi", "\tcall route_resolve",
+            "\tmovq %rax, %r11"]
+    out += [f"\tmovq {8 * i}(%rsp), %{name}" for i, name in enumerate(saved)]
+    out += [f"\tmovaps {64 + 16 * i}(%rsp), %xmm{i}" for i in range(8)]
+    out += [f"\taddq ${frame}, %rsp", f"\t.cfi_adjust_cfa_offset -{frame}", "\tjmp *%r11",
+            "\t.cfi_endproc", "\t.size driver_stub_resolve, .-driver_stub_resolve", "",
+            "\t.section .rodata", "\t.p2align 2"]
+    for table, target in (("driver_handler_distances", handler_name),
+                          ("driver_stub_distances", lambda row: row.abi_symbol)):
+        out += [f"\t.hidden {table}", f"\t.globl {table}", f"\t.type {table}, @object",
+                f"{table}:"]
+        for row in rows:
+            name = target(row)
+            out += [f"\t.hidden {name}"] if name and name != row.abi_symbol else []
+            local = f".Lstub_{row.abi_symbol}" if name == row.abi_symbol else name
+            out += [f"\t.long {local} - {table}" if name else "\t.long 0"]
+        out += [f"\t.size {table}, .-{table}", ""]
+    out += [f"\t.set .Lstub_{row.abi_symbol}, {row.abi_symbol}" for row in rows]
+    out += ["", "\t.bss", "\t.p2align 6"]
+    for name, count in (("driver_slots", len(rows)), ("driver_generic_slots", GENERIC_STUBS)):
+        out += [f"\t.hidden {name}", f"\t.globl {name}", f"\t.type {name}, @object", f"{name}:",
+                f"\t.zero {8 * count}", f"\t.size {name}, .-{name}"]
+    out += ["", "\t.section .note.GNU-stack,\"\",@progbits",
+            "\t.section .note.gnu.property,\"a\",@note", "\t.p2align 3",
+            "\t.long 4, 16, 5", "\t.asciz \"GNU\"", "\t.long 0xc0000002, 4, 3, 0", ""]
+    return "\n".join(out)
+
+
+def numbers(name, kind, values):
+    """One constant array of numbers, wrapped."""
+    lines, line = [f"const {kind} {name}[{len(values)}] = {{"], "\t"
+    for value in values:
+        if len(line) + len(f"{value}, ") > 95:
+            lines.append(line.rstrip())
+            line = "\t"
+        line += f"{value}, "
+    return lines + [line.rstrip(), "};", ""]
+
+
+def name_blob(names):
+    """All names as one text with NULs between; returns it and each name's offset."""
+    offsets, parts, length = {}, [], 0
+    for name in names:
+        if name not in offsets:
+            offsets[name] = length
+            parts.append(name)
+            length += len(name) + 1
+    if length > 0xffff:
+        raise spec.SpecError(f"the names take {length} bytes, more than 16-bit offsets reach")
+    return parts, offsets
+
+
+def tables(rows):
+    """driver_tables.c: names, versions, variants, and the index of public names.
+
+    Only numbers and one text, so that nothing needs a relocation. The rows of one public name
+    stand newest first, the per-thread variant before the plain one, so that the first that fits
+    a request is the right one."""
+    public = {}
+    for number, row in enumerate(rows):
+        public.setdefault(row.public_name, []).append(number)
+    for group in public.values():
+        group.sort(key=lambda n: (-rows[n].since, rows[n].variant == "legacy"))
+    names = sorted(public)
+    by_symbol = sorted(range(len(rows)), key=lambda n: rows[n].abi_symbol)
+    parts, offsets = name_blob([row.abi_symbol for row in rows] + names)
+    firsts, order = [], []
+    for name in names:
+        firsts.append(len(order))
+        order += public[name]
+    firsts.append(len(order))
+    out = [HEAD, "#include \"driver/tables.h\"", "", "const char driver_names[] ="]
+    out += [f"\t\"{part}\\0\"" for part in parts]
+    out[-1] += ";"
+    out += [""]
+    out += numbers("driver_symbol_offsets", "uint16_t", [offsets[r.abi_symbol] for r in rows])
+    out += numbers("driver_since", "uint16_t", [row.since for row in rows])
+    out += numbers("driver_before_init", "uint16_t", [row.before_init for row in rows])
+    out += numbers("driver_arity", "uint8_t", [row.arity for row in rows])
+    out += numbers("driver_per_thread", "uint8_t", [int(r.variant != "legacy") for r in rows])
+    out += numbers("driver_by_symbol", "uint16_t", by_symbol)
+    out += [f"const uint16_t driver_public_count = {len(names)};", ""]
+    out += numbers("driver_public_offsets", "uint16_t", [offsets[name] for name in names])
+    out += numbers("driver_public_first", "uint16_t", firsts)
+    out += numbers("driver_public_rows", "uint16_t", order)
+    return "\n".join(out)
+
+
+def duty(row):
+    """What a `first` row means for the first result: work that gives one, a copy to the host,
+    or a wait for what was begun."""
+    if row.public_name in ("cuMemcpyDtoH", "cuMemcpyAtoH"):
+        return "FIRST_RESULT"
+    if row.public_name in ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize"):
+        return "FIRST_WAIT"
+    if row.public_name.startswith(("cuLaunch", "cuGraphLaunch", "cuMemcpy")):
+        return "FIRST_WORK"
+    return "FIRST_OTHER"
+
+
+def first_handlers(rows):
+    """first_handlers.c: a handler of exact arity for each row of class `first`. All arguments of
+    these entries are integers or pointers; each is passed on as the machine word it came in."""
+    out = [HEAD, "#include \"preload/first_call.h\"", ""]
+    for row in rows:
+        if row.kind != "first":
+            continue
+        types = ", ".join(["uintptr_t"] * row.arity) or "void"
+        named = ", ".join(f"uintptr_t a{i}" for i in range(row.arity)) or "void"
+        passed = ", ".join(f"a{i}" for i in range(row.arity))
+        name, number = handler_name(row), f"ROW_{row.abi_symbol}"
+        out += [f"CUresult {name}({types});", f"CUresult {name}({named})", "{",
+                f"\tCUresult (*real)({types}) = (CUresult (*)({types}))route_real({number});",
+                "\tstruct first_call call;", "\tCUresult rc;", "",
+                f"\tif (!first_call_begin(&call, {number}, {duty(row)}))",
+                f"\t\treturn real({passed});",
+                f"\trc = real({passed});", "\tfirst_call_end(&call, rc);",
+                "\treturn rc;", "}", ""]
+    return "\n".join(out)
 
 
 def sim_exports(rows):
@@ -36,7 +190,8 @@ def sim_exports(rows):
     return "\n".join(lines)
 
 
-PRODUCTS = {"rows": rows_header, "sim_exports": sim_exports}
+PRODUCTS = {"rows": rows_header, "stubs": stubs, "tables": tables, "first": first_handlers,
+            "sim_exports": sim_exports}
 
 
 def main(argv):

@@ -1,0 +1,44 @@
+/* The few types and codes of the CUDA driver API that Hearth itself speaks (CUDA Driver API,
+ * "Data types used by CUDA driver"), so that no CUDA header is needed to build. */
+#pragma once
+
+#include <stdint.h>
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUlib_st *CUlibrary;
+
+#define CUDA_SUCCESS 0
+#define CUDA_ERROR_INVALID_VALUE 1
+#define CUDA_ERROR_NOT_INITIALIZED 3
+#define CUDA_ERROR_STUB_LIBRARY 34
+#define CUDA_ERROR_NOT_FOUND 500
+
+/* cuGetProcAddress flags (CUdriverProcAddress_flags). */
+#define CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM 2u
+
+/* What the code pointer of cuLibraryLoadData and cuModuleLoadData* can lead to. */
+#define FATBIN_WRAPPER_MAGIC 0x466243b1u
+#define FATBIN_MAGIC 0xba55ed50u
+#define FATBIN_KIND_PTX 1
+#define FATBIN_KIND_ELF 2
+
+struct fatbin_wrapper {
+	uint32_t magic, version;
+	const void *data; /* a fat binary */
+	const void *more;
+};
+
+struct fatbin_header {
+	uint32_t magic;
+	uint16_t version, header_size;
+	uint64_t size; /* of the entries, after the header */
+};
+
+struct fatbin_entry {
+	uint16_t kind, version;
+	uint32_t header_size;
+	uint64_t size; /* of the payload, padded */
+};

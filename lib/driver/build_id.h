@@ -1,0 +1,26 @@
+/* Build-ids: what tells one build of the driver from another, and us from the driver. */
+#pragma once
+
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BUILD_ID_MAX 32
+
+struct build_id {
+	uint8_t bytes[BUILD_ID_MAX]; /* zero-padded */
+	size_t size;                 /* 0 = none */
+};
+
+/* The build-id of a loaded object. 0, or -ENOENT where it has none. */
+int build_id_of_map(const struct link_map *map, struct build_id *ret_id);
+
+/* The build-id in an ELF file, read with pread. 0, -ENOENT, -ENOEXEC. */
+int build_id_of_file(int fd, struct build_id *ret_id);
+
+/* Whether the file is the very object that this code is part of: the same build-id. */
+bool build_id_is_own(int fd);
+
+/* Lower-case hexadecimal, NUL-terminated. */
+void build_id_format(const struct build_id *id, char ret_text[2 * BUILD_ID_MAX + 1]);

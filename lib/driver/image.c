@@ -1,0 +1,82 @@
+/* Looking at images. Runs in the user's program after a successful load; reads headers only, and of
+ * PTX the text's length. */
+#include "driver/image.h"
+
+#include "driver/abi.h"
+
+#include <elf.h>
+#include <string.h>
+
+/* Far above any image: what claims to be larger is something else. */
+#define SIZE_LIMIT (UINT64_C(1) << 32)
+
+static void inspect_fatbin(const char *data, struct image_info *ret_info)
+{
+	struct fatbin_header header;
+	bool has_ptx = false, has_elf = false;
+	uint64_t at, end;
+
+	memcpy(&header, data, sizeof(header));
+	if (header.magic != FATBIN_MAGIC || header.header_size < sizeof(header) ||
+		header.size > SIZE_LIMIT)
+		return;
+	end = header.header_size + header.size;
+	ret_info->size = end;
+	for (at = header.header_size; end - at >= sizeof(struct fatbin_entry);) {
+		struct fatbin_entry entry;
+
+		memcpy(&entry, data + at, sizeof(entry));
+		has_ptx |= entry.kind == FATBIN_KIND_PTX;
+		has_elf |= entry.kind == FATBIN_KIND_ELF;
+		if (entry.header_size < sizeof(entry) || entry.header_size > end - at ||
+			entry.size > end - at - entry.header_size)
+			break;
+		at += entry.header_size + entry.size;
+	}
+	ret_info->is_ptx_only = has_ptx && !has_elf;
+}
+
+static void inspect_elf(const char *data, struct image_info *ret_info)
+{
+	Elf64_Ehdr header;
+	uint64_t sections_end, segments_end;
+
+	memcpy(&header, data, sizeof(header));
+	sections_end = header.e_shoff + (uint64_t)header.e_shnum * header.e_shentsize;
+	segments_end = header.e_phoff + (uint64_t)header.e_phnum * header.e_phentsize;
+	if (header.e_ident[EI_CLASS] != ELFCLASS64 || sections_end > SIZE_LIMIT ||
+		segments_end > SIZE_LIMIT)
+		return;
+	ret_info->size = sections_end > segments_end ? sections_end : segments_end;
+}
+
+static bool is_text(unsigned char byte)
+{
+	return (byte >= ' ' && byte < 0x7f) || (byte >= '\t' && byte <= '\r');
+}
+
+void image_inspect(const void *image, struct image_info *ret_info)
+{
+	const unsigned char *bytes = image;
+	uint32_t magic;
+
+	*ret_info = (struct image_info){0};
+	/* PTX may be shorter than any header: look at one byte at a time. */
+	if (is_text(bytes[0]) && is_text(bytes[1])) {
+		ret_info->size = strlen(image);
+		ret_info->is_ptx_only = true;
+		return;
+	}
+	memcpy(&magic, image, sizeof(magic));
+	if (magic == FATBIN_WRAPPER_MAGIC) {
+		struct fatbin_wrapper wrapper;
+
+		memcpy(&wrapper, image, sizeof(wrapper));
+		if (wrapper.data)
+			inspect_fatbin(wrapper.data, ret_info);
+	} else if (magic == FATBIN_MAGIC) {
+		inspect_fatbin(image, ret_info);
+	} else if (!memcmp(image, ELFMAG, SELFMAG)) {
+		inspect_elf(image, ret_info);
+	}
+}

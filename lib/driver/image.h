@@ -1,0 +1,16 @@
+/* What a program hands to cuModuleLoadData and cuLibraryLoadData: a fat-binary wrapper, a fat
+ * binary, an ELF cubin or PTX text. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct image_info {
+	uint64_t size;    /* bytes; 0 where it cannot be told safely */
+	bool is_ptx_only; /* text, or a fat binary without machine code: the driver compiles it, or
+			   * finds it in its JIT cache */
+};
+
+/* Looks at an image that the driver has just accepted, so that what its headers promise is
+ * there. */
+void image_inspect(const void *image, struct image_info *ret_info);

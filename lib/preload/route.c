@@ -1,0 +1,207 @@
+/* Slots: resolving, opening the driver, stubs for pointers. Runs in the user's program on whatever
+ * thread calls first, perhaps several at once, perhaps under the loader's lock, perhaps before our
+ * constructor; must never hold a lock, never print, and keep errno. */
+#include "preload/route.h"
+
+#include "base/log.h"
+#include "driver/loaded.h"
+#include "driver/loader.h"
+#include "driver/locate.h"
+#include "preload/hide.h"
+#include "preload/start.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+uintptr_t route_reals[DRIVER_ROWS];
+
+static char *driver_path;           /* published once, then never changed */
+static struct link_map *driver_map; /* published once opened */
+static int open_error;              /* the driver cannot be opened: stays so */
+
+/* What the program gets from an entry that the driver at hand does not have. */
+static CUresult missing_entry(void)
+{
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+/* What the program gets where there is no driver at all: what a stub library answers. */
+static CUresult no_driver(void)
+{
+	return CUDA_ERROR_STUB_LIBRARY;
+}
+
+const char *route_driver_path(void)
+{
+	return __atomic_load_n(&driver_path, __ATOMIC_ACQUIRE);
+}
+
+const struct link_map *route_driver_map(void)
+{
+	return __atomic_load_n(&driver_map, __ATOMIC_ACQUIRE);
+}
+
+bool route_has(enum driver_row row)
+{
+	uintptr_t real = route_real(row);
+
+	return real && real != (uintptr_t)missing_entry;
+}
+
+/* Threads that race here may find different files (their callers differ): the first to publish
+ * decides for all. */
+static const char *choose_path(const void *caller)
+{
+	struct locate_request request = {.driver = start_settings()->driver, .caller = caller};
+	const char *chosen = route_driver_path();
+	char found[PATH_MAX], *copy, *none = NULL;
+
+	if (chosen)
+		return chosen;
+	if (locate_driver(&request, found))
+		return NULL;
+	copy = strdup(found);
+	if (!copy)
+		return NULL;
+	if (__atomic_compare_exchange_n(
+		    &driver_path, &none, copy, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return copy;
+	free(copy);
+	return none;
+}
+
+/* A driver that is a mere front has its entries in what it NEEDs: then only dlsym finds them. */
+static uintptr_t find_entry(
+	const struct link_map *map, const struct loaded *object, bool is_front, const char *symbol)
+{
+	if (is_front)
+		return (uintptr_t)loader_symbol((void *)(uintptr_t)map, symbol);
+	return (uintptr_t)loaded_symbol(object, symbol);
+}
+
+/* May run on several threads at once: each writes the same values, and slots only where they are
+ * still empty. */
+static int fill(struct link_map *map)
+{
+	struct loaded object;
+	uintptr_t reals[DRIVER_ROWS];
+	size_t missing = 0;
+	bool is_front;
+
+	if (loaded_from_map(map, &object))
+		return -ELIBACC;
+	is_front = !loaded_symbol(&object, "cuInit");
+	for (unsigned int row = 0; row < DRIVER_ROWS; row++) {
+		reals[row] = find_entry(map, &object, is_front, tables_symbol(row));
+		missing += !reals[row];
+	}
+	if (missing)
+		hide_missing(reals);
+	for (unsigned int row = 0; row < DRIVER_ROWS; row++) {
+		uintptr_t real = reals[row] ? reals[row] : (uintptr_t)missing_entry;
+
+		__atomic_store_n(&route_reals[row], real, __ATOMIC_RELAXED);
+	}
+	for (unsigned int row = 0; row < DRIVER_ROWS; row++) {
+		uintptr_t handler = reals[row] && !start_is_off() ? stubs_handler(row) : 0;
+		uintptr_t empty = 0, target = handler ? handler : route_real(row);
+
+		/* The runtime takes 34 from these for "no such entry", and then uses dlsym. */
+		if (!reals[row] && (row == ROW_cuGetProcAddress || row == ROW_cuGetProcAddress_v2))
+			target = (uintptr_t)no_driver;
+		__atomic_compare_exchange_n(&driver_slots[row], &empty, target, false,
+			__ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	}
+	log_debug("driver %s: %zu of %d entries", route_driver_path(), DRIVER_ROWS - missing,
+		DRIVER_ROWS);
+	return 0;
+}
+
+static int open_driver(const void *caller)
+{
+	const char *path = choose_path(caller);
+	struct link_map *map;
+	int rc;
+
+	if (!path) {
+		log_error("no " LOCATE_NAME " found");
+		return -ENOENT;
+	}
+	map = loader_open(path, RTLD_NOW | RTLD_LOCAL);
+	if (!map) {
+		log_error("%s: the loader refuses it", path);
+		return -ELIBACC;
+	}
+	rc = fill(map);
+	if (!rc)
+		__atomic_store_n(&driver_map, map, __ATOMIC_RELEASE);
+	return rc;
+}
+
+int route_open(const void *caller)
+{
+	int kept = errno, rc;
+
+	if (route_driver_map())
+		return 0;
+	rc = __atomic_load_n(&open_error, __ATOMIC_ACQUIRE);
+	if (rc)
+		return rc;
+	rc = open_driver(caller);
+	if (rc)
+		__atomic_store_n(&open_error, rc, __ATOMIC_RELEASE);
+	errno = kept;
+	return rc;
+}
+
+uintptr_t route_resolve(unsigned int row, const void *caller)
+{
+	uintptr_t target;
+
+	if (route_open(caller))
+		return (uintptr_t)no_driver;
+	target = __atomic_load_n(&driver_slots[row], __ATOMIC_ACQUIRE);
+	return target ? target : (uintptr_t)no_driver;
+}
+
+void route_straight(enum driver_row row)
+{
+	__atomic_store_n(&driver_slots[row], route_real(row), __ATOMIC_RELEASE);
+}
+
+void route_handled(enum driver_row row)
+{
+	uintptr_t handler = stubs_handler(row);
+
+	if (handler && route_has(row) && !start_is_off())
+		__atomic_store_n(&driver_slots[row], handler, __ATOMIC_RELEASE);
+}
+
+static void *generic_stub(uintptr_t pointer)
+{
+	for (size_t i = 0; i < DRIVER_GENERIC_STUBS; i++) {
+		uintptr_t there = 0;
+
+		if (__atomic_compare_exchange_n(&driver_generic_slots[i], &there, pointer, false,
+			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+			there == pointer)
+			return (void *)stubs_generic(i);
+	}
+	return (void *)pointer;
+}
+
+void *route_stub_for(const char *name, int version, uint64_t flags, void *pointer)
+{
+	enum driver_row row = tables_find_request(name, version, flags);
+	const uint16_t *rows;
+	size_t count;
+
+	if (row != DRIVER_ROWS && route_real(row) == (uintptr_t)pointer)
+		return (void *)stubs_address(row);
+	count = tables_find_public(name, &rows);
+	for (size_t i = 0; i < count; i++)
+		if (route_real((enum driver_row)rows[i]) == (uintptr_t)pointer)
+			return (void *)stubs_address((enum driver_row)rows[i]);
+	return generic_stub((uintptr_t)pointer);
+}

@@ -1,0 +1,44 @@
+/* From the program's call to the driver: which function a stub's slot leads to.
+ *
+ *   slot 0 --first call--> handler (classes first, handle) --every device seen--> real entry
+ *             or real entry (class pass), or route_missing where the driver has no such entry
+ *
+ * The real entries are kept apart from the slots, so that handlers reach them and a fresh copy of
+ * the driver can take the old one's place: route_retarget rewrites both tables. Every store is one
+ * atomic word; nothing here holds a lock of its own, so a thread inside the loader cannot deadlock
+ * with one outside it. */
+#pragma once
+
+#include "driver/abi.h"
+#include "driver/stubs.h"
+
+#include <link.h>
+#include <stdbool.h>
+
+/* The driver's entry itself; never 0 once a slot was resolved. */
+extern uintptr_t route_reals[DRIVER_ROWS];
+
+static inline uintptr_t route_real(enum driver_row row)
+{
+	return __atomic_load_n(&route_reals[row], __ATOMIC_RELAXED);
+}
+
+/* Opens the driver and fills the tables, if that has not been done. `caller` is an address in the
+ * object that asks. 0; -ENOENT where there is no driver, -ELIBACC where the loader refuses it. */
+int route_open(const void *caller);
+
+/* Whether the driver at hand has the entry. */
+bool route_has(enum driver_row row);
+
+/* The driver's path and its link map; NULL before route_open succeeded. */
+const char *route_driver_path(void);
+const struct link_map *route_driver_map(void);
+
+/* Lets a row's calls go straight to the driver, or back to its handler. */
+void route_straight(enum driver_row row);
+void route_handled(enum driver_row row);
+
+/* The stub for a pointer that the real cuGetProcAddress gave for `name`: the row's by the spec's
+ * rule where it is that entry, another row's of that name, or a generic stub that jumps to it; the
+ * pointer itself when the generic stubs have run out. */
+void *route_stub_for(const char *name, int version, uint64_t flags, void *pointer);
