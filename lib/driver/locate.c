@@ -44,7 +44,7 @@ static const char *const device_signs[] = {
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The list of a program with a very long LD_LIBRARY_PATH; a longer one is cut. */
-#define SEARCH_LIST_MAX 65536
+#define SEARCH_LIST_MAX 16384
 
 bool locate_has_device(void)
 {
