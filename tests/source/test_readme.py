@@ -29,7 +29,7 @@ def replace_table(text):
     rest = after.lstrip("\n")
     while rest.startswith("|"):
         rest = rest.partition("\n")[2]
-    return f"{before}{mark}\n{settings_table()}{rest if rest.startswith(chr(10)) else chr(10) + rest}"
+    return f"{before}{mark}\n{settings_table()}\n" + rest.lstrip("\n")
 
 
 class Readme(unittest.TestCase):
