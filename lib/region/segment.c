@@ -52,6 +52,29 @@ int segment_seal(int fd, bool is_read_only)
 	return syscall(SYS_fcntl, fd, F_ADD_SEALS, seals | F_SEAL_SEAL) < 0 ? -errno : 0;
 }
 
+int segment_seal_whole(int fd)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+
+	return syscall(SYS_fcntl, fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
+}
+
+int segment_from_bytes(const char *name, const void *bytes, size_t size, int *ret_fd)
+{
+	int fd, rc = segment_create(name, size, &fd);
+
+	if (rc)
+		return rc;
+	if (pwrite(fd, bytes, size, 0) != (ssize_t)size)
+		rc = -EIO;
+	if (!rc)
+		rc = segment_seal_whole(fd);
+	if (!rc)
+		rc = segment_read_only(fd, ret_fd);
+	close(fd);
+	return rc;
+}
+
 int segment_read_only(int fd, int *ret_fd)
 {
 	char path[32]; /* "/proc/self/fd/" and a number */

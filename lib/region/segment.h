@@ -16,6 +16,12 @@ int segment_create(const char *name, size_t size, int *ret_fd);
  * descriptor that segment_read_only makes is the only bar). */
 int segment_seal(int fd, bool is_read_only);
 
+/* Seals a file whose bytes are final: nobody can change anything about it any more. */
+int segment_seal_whole(int fd);
+
+/* A sealed memfd that holds these bytes, open for reading only. */
+int segment_from_bytes(const char *name, const void *bytes, size_t size, int *ret_fd);
+
 /* Another descriptor of the same memfd, open for reading only. */
 int segment_read_only(int fd, int *ret_fd);
 
