@@ -1,0 +1,95 @@
+/* Becoming a daemon. Runs on hearthd's only thread, before the broker makes others. */
+#include "broker/hearthd.h"
+
+#include "base/log.h"
+#include "broker/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int say_failure(
+	const struct broker_options *options, const struct settings *settings, int rc)
+{
+	const char *where = settings->socket     ? settings->socket
+			    : options->is_system ? ADDRESS_SYSTEM
+						 : "the user's own socket";
+
+	if (rc == -ESRCH && options->job)
+		fprintf(stderr, "hearthd: the job's process %d is gone\n", (int)options->job);
+	else
+		fprintf(stderr, "hearthd: cannot serve at %s: %s\n", where, strerror(-rc));
+	return EXIT_FAILURE;
+}
+
+/* The broker's life. `ready` is closed once it serves; -1 in the foreground. */
+static int live(const struct broker_options *options, const struct settings *settings, int ready)
+{
+	struct broker *broker;
+	int rc = broker_open(options, settings, &broker);
+
+	if (rc == BROKER_RUNNING)
+		return EXIT_SUCCESS;
+	if (rc)
+		return say_failure(options, settings, rc);
+	if (ready >= 0) {
+		if (write(ready, "", 1) < 0 || close(ready) < 0 || process_silence(false))
+			log_error("cannot detach: %s", strerror(errno));
+	}
+	rc = broker_run(broker);
+	broker_close(broker);
+	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* In the parent: 0 once the child serves, else the child's own words are on stderr already. */
+static int wait_until_ready(int ready)
+{
+	char byte;
+	ssize_t got;
+
+	do {
+		got = read(ready, &byte, 1);
+	} while (got < 0 && errno == EINTR);
+	return got == 1 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int detach(const struct broker_options *options, const struct settings *settings)
+{
+	int ready[2];
+	pid_t child;
+	int status;
+
+	if (pipe2(ready, O_CLOEXEC) < 0 || (child = fork()) < 0) {
+		fprintf(stderr, "hearthd: cannot detach: %s\n", strerror(errno));
+		return EXIT_FAILURE;
+	}
+	if (child) {
+		close(ready[1]);
+		return wait_until_ready(ready[0]);
+	}
+	close(ready[0]);
+	setsid();
+	status = live(options, settings, ready[1]);
+	if (status == EXIT_SUCCESS && write(ready[1], "", 1) < 0)
+		return status; /* it was ready long ago, or nobody waits */
+	return status;
+}
+
+int hearthd_serve(
+	const struct broker_options *options, const struct settings *settings, bool is_foreground)
+{
+	/* A descriptor below 3 that is closed would be taken by the first thing we open. */
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			return EXIT_FAILURE;
+	process_close_from(STDERR_FILENO + 1);
+	process_reset_signals();
+	umask(0077);
+	if (chdir("/") < 0)
+		return EXIT_FAILURE;
+	return is_foreground ? live(options, settings, -1) : detach(options, settings);
+}
