@@ -45,7 +45,7 @@ def chosen(zero, scratch):
 
 
 def merge(result_path):
-    """Write the column of driver_api.tsv from a result of this group."""
+    """Write the column of driver_api.tsv from a result of this group; returns an exit status."""
     with open(result_path, encoding="utf-8") as file:
         entries = json.load(file)["entries"]
     lines, changed, unknown = [], 0, []
@@ -64,3 +64,4 @@ def merge(result_path):
         file.writelines(lines)
     print(f"{SPEC}: {changed} values changed; {len(unknown)} not learned, kept: "
           f"{' '.join(unknown)}", file=sys.stderr)
+    return 0

@@ -4,6 +4,7 @@ Each program runs RUNS times plain, from which masks are made (mask.py), then on
 without a broker (`alone`) and once with a broker whose keeper is warm (`keeper`). A preloaded run
 counts only if Hearth's log shows the program's cuInit: a preload that did nothing is no proof."""
 import concurrent.futures
+import functools
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import time
 from typing import NamedTuple, Optional
 
 from . import mask
+from .broker import Broker
 
 ARMS = ("alone", "keeper")
 
@@ -47,21 +49,25 @@ def _read_log(path):
     return records
 
 
-def run_once(context, program, arm, number):
+def run_once(context, broker, program, arm, number):
     """One run in a folder of its own whose path is as long as every other's."""
     folder = context.work / "runs" / f"{program.name}-{arm:.5}-{number}"
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("cwd", "home", "cache"):
         (folder / name).mkdir(parents=True)
     log = folder / "hearth.log"
-    environment = context.environment(
+    environment = {
+        "plain": context.environment,
+        "alone": functools.partial(context.hearth_environment, "/nonexistent/socket"),
+        "keeper": broker.environment,
+    }[arm](
         HOME=str(folder / "home"), TMPDIR=str(folder / "cache"),
         XDG_CACHE_HOME=str(folder / "cache"), CUDA_CACHE_PATH=str(folder / "cache/cuda"),
         TORCHINDUCTOR_CACHE_DIR=str(folder / "cache/inductor"),
         TRITON_CACHE_DIR=str(folder / "cache/triton"), CUPY_CACHE_DIR=str(folder / "cache/cupy"),
         PYTHONDONTWRITEBYTECODE="1", **program.environment)
     if arm != "plain":
-        environment.update(context.preload_environment(arm), HEARTH_LOG=str(log))
+        environment.update(LD_PRELOAD=str(context.preload), HEARTH_LOG=str(log))
     begin = time.monotonic()
     process = subprocess.Popen([str(word) for word in program.command], env=environment,
                                cwd=folder / "cwd", stdin=subprocess.DEVNULL,
@@ -123,11 +129,13 @@ def judge(program, plain, preloaded):
 
 def run_programs(context, programs, workers):
     """Run all, `workers` runs at a time; returns the rows in order of the programs."""
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        plain = {program.name: [pool.submit(run_once, context, program, "plain", number)
-                                for number in range(mask.RUNS)] for program in programs}
-        preloaded = {program.name: {arm: pool.submit(run_once, context, program, arm, 0)
-                                    for arm in ARMS} for program in programs}
+    with Broker(context) as broker, concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        broker.start()
+        submit = functools.partial(pool.submit, run_once, context, broker)
+        plain = {program.name: [submit(program, "plain", number) for number in range(mask.RUNS)]
+                 for program in programs}
+        preloaded = {program.name: {arm: submit(program, arm, 0) for arm in ARMS}
+                     for program in programs}
         rows = []
         for program in programs:
             row = judge(program, [job.result() for job in plain[program.name]],

@@ -1,0 +1,91 @@
+"""A broker of the check's own: started, awaited and stopped, at a socket nobody else uses."""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+START_SECONDS = 30
+STOP_SECONDS = 10
+POLL_SECONDS = 0.02
+
+
+class BrokerError(Exception):
+    """The broker did not do what it was asked; the message says what it said."""
+
+
+class Broker:
+    """One broker at a time, in a folder of its own (a socket's path must be short)."""
+
+    def __init__(self, context):
+        self.context = context
+        self.folder = Path(tempfile.mkdtemp(prefix="hearth-gpu-", dir="/tmp"))
+        self.socket = self.folder / "socket"
+        self.process = None
+
+    def environment(self, **more):
+        """For programs and tools that shall find this broker."""
+        return self.context.hearth_environment(self.socket, **more)
+
+    def start(self, retain="init"):
+        """Start, and wait until the keeper is warm; returns the seconds that took."""
+        begin = time.monotonic()
+        self.process = subprocess.Popen(
+            [str(self.context.build / "tools/hearthd"), "--foreground", "--idle=0",
+             f"--retain={retain}"], env=self.environment(), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=open(self.folder / "stderr", "wb"))
+        while time.monotonic() - begin < START_SECONDS:
+            if self.process.poll() is not None:
+                raise BrokerError(f"hearthd ended with {self.process.returncode}: {self._said()}")
+            status = self.status()
+            if status and status["keeper"]["state"] == "warm":
+                return time.monotonic() - begin
+            time.sleep(POLL_SECONDS)
+        status = self.status()
+        self.stop()
+        raise BrokerError(f"no warm keeper after {START_SECONDS} s: {status}; {self._said()}")
+
+    def status(self):
+        """What `hearth status --json` says; None where no broker answers."""
+        done = self.hearth("status", "--json")
+        try:
+            status = json.loads(done.stdout)
+        except ValueError:
+            return None
+        return status if isinstance(status.get("keeper"), dict) else None
+
+    def hearth(self, *words):
+        """Run the tool against this broker."""
+        return subprocess.run([str(self.context.build / "tools/hearth"), *words],
+                              env=self.environment(), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+                              check=False)
+
+    def stop(self):
+        """End the broker, whoever started it, and wait until its keeper is gone."""
+        keeper = ((self.status() or {}).get("keeper") or {}).get("pid")
+        self.hearth("stop")
+        if self.process:
+            try:
+                self.process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+            self.process = None
+        begin = time.monotonic()
+        while keeper and os.path.exists(f"/proc/{keeper}"):
+            if time.monotonic() - begin > STOP_SECONDS:
+                raise BrokerError(f"keeper {keeper} outlives its broker")
+            time.sleep(POLL_SECONDS)
+
+    def _said(self):
+        return (self.folder / "stderr").read_text(errors="replace")[-500:]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
