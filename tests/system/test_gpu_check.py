@@ -1,0 +1,140 @@
+"""What tools/gpu-check is built on: masks found from plain runs, and the comparison of a plain and a
+preloaded run. A comparison that cannot fail proves nothing: most tests here are about failing."""
+import sys
+import unittest
+from pathlib import Path
+
+import harness
+
+sys.path.insert(0, str(harness.SOURCE / "tests/gpu"))
+from check import fidelity, mask, statistics_of  # noqa: E402 (found by the path above)
+
+
+def masks_of(*outputs):
+    return mask.find_masks("stdout", [output.encode() for output in outputs])
+
+
+class Masks(unittest.TestCase):
+    def test_equal_runs_need_none(self):
+        self.assertEqual(masks_of("a 1\nb\n", "a 1\nb\n", "a 1\nb\n"), [])
+
+    def test_numbers_that_vary_are_blurred_in_their_line_only(self):
+        masks = masks_of("pid 12\nsize 7\n", "pid 999\nsize 7\n")
+        self.assertEqual([str(one) for one in masks], ["stdout: blur 'pid #\\n'"])
+        self.assertEqual(mask.apply_masks("stdout", b"pid 5\nsize 8\n", masks),
+                         b"pid #\nsize 8\n")
+
+    def test_a_line_that_comes_and_goes_is_dropped(self):
+        masks = masks_of("W1130 20:01:02 warn\nend\n", "end\n", "W1130 20:01:03 warn\nend\n")
+        self.assertEqual([one.kind for one in masks], ["drop"])
+        self.assertEqual(mask.apply_masks("stdout", b"W0101 00:00:00 warn\nend\n", masks),
+                         b"end\n")
+
+    def test_lines_that_change_places_are_dropped(self):
+        masks = masks_of("worker 1\nreader 22\nend\n", "reader 23\nend\nworker 2\n")
+        self.assertEqual(mask.apply_masks("stdout", b"worker 3\nend\n", masks), b"end\n")
+
+    def test_results_that_change_places_are_refused(self):
+        with self.assertRaisesRegex(mask.MaskError, "order"):
+            masks_of("result 1\nresult 2\n", "result 2\nresult 1\n")
+
+    def test_a_result_is_never_masked(self):
+        with self.assertRaisesRegex(mask.MaskError, "result loss 0.5"):
+            masks_of("result loss 0.5\n", "result loss 0.6\n")
+
+    def test_a_mask_does_not_reach_a_result_of_the_same_form(self):
+        masks = [mask.Mask("stdout", "drop", b"result #\n")]
+        self.assertEqual(mask.apply_masks("stdout", b"result 3\n", masks), b"result 3\n")
+
+    def test_a_mask_holds_for_its_stream_only(self):
+        masks = masks_of("t 1\n", "t 2\n")
+        self.assertEqual(mask.apply_masks("stderr", b"t 3\n", masks), b"t 3\n")
+
+    def test_too_many_masks_are_refused(self):
+        letters = "abcdef"
+        with self.assertRaisesRegex(mask.MaskError, "6 masks, at most 5"):
+            masks_of(*["".join(f"{letter} {run}\n" for letter in letters) for run in "12"])
+
+    def test_a_missing_last_newline_is_a_difference(self):
+        self.assertIn("line 1", mask.first_difference(b"a\n", b"a"))
+
+
+class Stub:
+    """Stands for gpu-check's context and broker: a preloaded run gets one variable more."""
+
+    def __init__(self, folder, env):
+        self.work, self.preload, self.env = Path(folder), "", env
+
+    def environment(self, **more):
+        return {**self.env, **more}
+
+    def hearth_environment(self, _socket, **more):
+        return {**self.env, "UNDER": "1", **more}
+
+
+class BrokerStub(Stub):
+    def environment(self, **more):
+        return self.hearth_environment(None, **more)
+
+
+class Comparison(harness.SystemTest):
+    def judged(self, script, calls_driver=False):
+        """The row of a shell script, compared as gpu-check compares."""
+        program = fidelity.Program("script", ["/bin/sh", "-c", script], calls_driver=calls_driver,
+                                   seconds=1)
+        context = Stub(self.dir, self.env)
+        broker = BrokerStub(self.dir, self.env)
+        plain = [fidelity.run_once(context, broker, program, "plain", number)
+                 for number in range(mask.RUNS)]
+        return fidelity.judge(program, plain, {
+            arm: fidelity.run_once(context, broker, program, arm, 0) for arm in fidelity.ARMS})
+
+    def test_the_same_program_is_the_same(self):
+        row = self.judged("echo result 5; echo pid $$; echo here $HOME >&2; exit 3")
+        self.assertEqual((row["differences"], row["status"]), ([], 3))
+        self.assertEqual(row["masks"], ["stdout: blur 'pid #\\n'"])
+
+    def test_other_output_is_a_difference(self):
+        row = self.judged("echo result ${UNDER:-0}")
+        self.assertFalse(row["same"])
+        self.assertIn("result 0", row["differences"][0])
+
+    def test_a_line_more_on_stderr_is_a_difference(self):
+        self.assertFalse(self.judged("test -z $UNDER || echo hello >&2")["same"])
+
+    def test_another_exit_status_is_a_difference(self):
+        self.assertIn("exit status 4", self.judged("exit ${UNDER:+4}")["differences"][0])
+
+    def test_a_signal_is_a_difference(self):
+        self.assertIn("exit status -6", self.judged("test -z $UNDER || kill -6 $$")
+                      ["differences"][0])
+
+    def test_a_masked_line_that_says_something_else_is_a_difference(self):
+        self.assertFalse(self.judged("echo ${UNDER:+other} pid $$")["same"])
+
+    def test_a_hang_is_a_difference(self):
+        self.assertIn("timeout", self.judged("test -z $UNDER || sleep 20")["differences"][0])
+
+    def test_plain_runs_that_end_differently_are_refused(self):
+        self.assertIn("plain runs end differently",
+                      self.judged("echo x >> $PWD/../../count; "
+                                  "exit $(wc -l < $PWD/../../count)")["differences"][0])
+
+    def test_a_preload_that_saw_no_driver_call_is_no_proof(self):
+        self.assertIn("saw no cuInit", self.judged("true", calls_driver=True)["differences"][0])
+
+    def test_hearths_log_is_the_proof(self):
+        row = self.judged("""test -z $HEARTH_LOG || echo '{"call":"cuInit"}' > $HEARTH_LOG""",
+                          calls_driver=True)
+        self.assertEqual((row["differences"], row["records"]), ([], {"alone": 1, "keeper": 1}))
+
+
+class Statistics(unittest.TestCase):
+    def test_summary(self):
+        self.assertEqual(statistics_of.summary([3, 1, 2, 10]),
+                         {"runs": 4, "min": 1, "median": 2.5, "p90": 3, "max": 10})
+        self.assertEqual(statistics_of.summary([]), {"runs": 0})
+
+
+if __name__ == "__main__":
+    harness.main()
