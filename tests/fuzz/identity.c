@@ -40,9 +40,8 @@ size_t fuzz_seed(uint32_t index, uint8_t ret_data[FUZZ_SIZE_MAX])
 	static const char *const lines[] = {
 		"\1python\nscript.py\n--lr=1\n-n5\n--\n--x",
 		"\1python\n-uBW\nignore\n-m\npkg.mod\n-v",
-		"\1python\n-c\nfrom multiprocessing.spawn import spawn_main; spawn_main(5)\n-x",
-		"\11python\n-m\njoblib.externals.loky.backend.popen_loky_posix\n--process-name\nL-"
-		"3",
+		"\1python\n-c\nfrom multiprocessing.spawn import spawn_main\n-x",
+		"\11python\n-m\nloky.backend.popen_loky_posix\n--process-name\nL-3",
 		"\3python\n-m\nipykernel_launcher\n-f\nkernel.json",
 		"\5python\n-",
 		"\4solver\n-n\n5",
