@@ -48,8 +48,12 @@ class Count(unittest.TestCase):
 
     def test_criterion_programs_count_their_tests(self):
         self.add("gcc", "OK", [("OK", CRITERION.format(4, 0, 0)),
-                               ("FAIL", CRITERION.format(2, 1, 1))])
+                               ("FAIL", CRITERION.format(2, 2, 1))])
         self.assertEqual(self.count(), (1, "7 passed, 2 failed, 0 skipped"))
+
+    def test_a_crash_is_one_of_criterions_failures(self):
+        self.add("gcc", "OK", [("FAIL", CRITERION.format(3, 1, 1))])
+        self.assertEqual(self.count(), (1, "4 passed, 1 failed, 0 skipped"))
 
     def test_programs_that_say_nothing_count_once(self):
         self.add("gcc", "OK", [("OK", ""), ("SKIP", "")])

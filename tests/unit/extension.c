@@ -55,15 +55,16 @@ Test(extension, removing_a_type_keeps_the_others)
 
 Test(extension, the_room_is_the_limit)
 {
+	static const uint8_t payload[48];
 	uint32_t size;
 
 	area.room = 64;
-	cr_assert_eq(extension_add(&area, 1, room, 48), 0);
+	cr_assert_eq(extension_add(&area, 1, payload, sizeof(payload)), 0);
 	size = area.size;
-	cr_assert_eq(extension_add(&area, 1, room, 1), -ENOSPC);
+	cr_assert_eq(extension_add(&area, 1, payload, 1), -ENOSPC);
 	cr_assert_eq(extension_add(&area, 1, NULL, 0), 0);
 	cr_assert_eq(extension_add(&area, 1, NULL, 0), -ENOSPC);
-	cr_assert_eq(extension_add(&area, 1, room, UINT32_MAX), -ENOSPC);
+	cr_assert_eq(extension_add(&area, 1, payload, UINT32_MAX), -ENOSPC);
 	cr_assert_eq(area.size, size + 8);
 	cr_assert_eq(room[64], 0xee);
 }
