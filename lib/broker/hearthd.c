@@ -26,20 +26,27 @@ static int say_failure(
 	return EXIT_FAILURE;
 }
 
-/* The broker's life. `ready` is closed once it serves; -1 in the foreground. */
+/* Tells our parent that the socket is served, and lets go of the caller's stdio. */
+static void be_ready(int ready)
+{
+	if (ready < 0)
+		return;
+	if (write(ready, "", 1) < 0 || process_silence(false))
+		log_error("cannot detach: %s", strerror(errno));
+	close(ready);
+}
+
+/* The broker's life. `ready` is where to say that it serves; -1 in the foreground. */
 static int live(const struct broker_options *options, const struct settings *settings, int ready)
 {
 	struct broker *broker;
 	int rc = broker_open(options, settings, &broker);
 
+	if (rc < 0)
+		return say_failure(options, settings, rc);
+	be_ready(ready);
 	if (rc == BROKER_RUNNING)
 		return EXIT_SUCCESS;
-	if (rc)
-		return say_failure(options, settings, rc);
-	if (ready >= 0) {
-		if (write(ready, "", 1) < 0 || close(ready) < 0 || process_silence(false))
-			log_error("cannot detach: %s", strerror(errno));
-	}
 	rc = broker_run(broker);
 	broker_close(broker);
 	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -61,7 +68,6 @@ static int detach(const struct broker_options *options, const struct settings *s
 {
 	int ready[2];
 	pid_t child;
-	int status;
 
 	if (pipe2(ready, O_CLOEXEC) < 0 || (child = fork()) < 0) {
 		fprintf(stderr, "hearthd: cannot detach: %s\n", strerror(errno));
@@ -73,10 +79,7 @@ static int detach(const struct broker_options *options, const struct settings *s
 	}
 	close(ready[0]);
 	setsid();
-	status = live(options, settings, ready[1]);
-	if (status == EXIT_SUCCESS && write(ready[1], "", 1) < 0)
-		return status; /* it was ready long ago, or nobody waits */
-	return status;
+	return live(options, settings, ready[1]);
 }
 
 int hearthd_serve(
