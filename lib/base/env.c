@@ -19,6 +19,11 @@ const char *env_get(enum env_id id)
 	return value && *value ? value : NULL;
 }
 
+char *env_get_for_driver(const char *name)
+{
+	return getenv(name);
+}
+
 const struct env_info *env_info(enum env_id id)
 {
 	return &table[id];

@@ -3,8 +3,9 @@
  * leave a descriptor of its own behind. */
 #include "driver/copy.h"
 
+#include "driver/loader.h"
+
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -34,13 +35,13 @@ static atomic_uint copies;
 
 int copy_open(const char *path, struct driver_copy *ret_copy)
 {
-	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	void *handle = loader_open(path, RTLD_NOW | RTLD_LOCAL);
 	struct link_map *map;
 
 	if (!handle)
 		return -ELIBACC;
-	if (dlinfo(handle, RTLD_DI_LINKMAP, &map)) {
-		dlclose(handle);
+	if (loader_info(handle, RTLD_DI_LINKMAP, &map)) {
+		loader_close(handle);
 		return -ELIBACC;
 	}
 	*ret_copy = (struct driver_copy){.handle = handle, .map = map};
