@@ -180,7 +180,7 @@ static bool run_fork(struct child *child)
 static bool give_up(struct child *child)
 {
 	return check(child, "release", child->quiet.release(0), CUDA_SUCCESS) &&
-	       check(child, "free the socket", copy_retire() < 0, 0) && open_fresh(child);
+	       check(child, "free the socket", copy_retire(), 1) && open_fresh(child);
 }
 
 static bool run_squash(struct child *child)
