@@ -3,12 +3,12 @@
  * first calls when it has ended. */
 #include "base/env.h"
 #include "base/settings.h"
+#include "broker/spawn.h"
 #include "command.h"
 #include "launch/child.h"
 #include "launch/wrap.h"
 #include "report/load.h"
 #include "report/show.h"
-#include "start_broker.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -204,8 +204,9 @@ static int run(int argc, char **argv)
 	if (rc)
 		return rc;
 	settings_read(&settings);
+	/* Without a broker the program is as well off as without Hearth: no reason to fail. */
 	if (settings.is_on)
-		start_broker(&settings);
+		broker_spawn(&settings, NULL);
 	if (request.is_report)
 		return run_and_report(&request);
 	execvp(request.words[0], request.words);
