@@ -2,6 +2,9 @@
  * from the constructor and from calls that the driver itself would read the environment in. */
 #include "base/env.h"
 
+#include "base/at_start.h"
+
+#include <stddef.h>
 #include <stdlib.h>
 
 static const struct env_info table[ENV_COUNT] = {
@@ -19,9 +22,19 @@ const char *env_get(enum env_id id)
 	return value && *value ? value : NULL;
 }
 
-char *env_get_for_driver(const char *name)
+AT_START bool env_has_own(char *const *environment)
 {
-	return getenv(name);
+	static const char prefix[] = "HEARTH";
+
+	for (; environment && *environment; environment++) {
+		size_t i = 0;
+
+		while (prefix[i] && (*environment)[i] == prefix[i])
+			i++;
+		if (!prefix[i])
+			return true;
+	}
+	return false;
 }
 
 const struct env_info *env_info(enum env_id id)

@@ -64,17 +64,15 @@ static void read_speculate(struct settings *settings, const char **ret_wrong)
 
 const char *settings_read(struct settings *ret_settings)
 {
-	struct settings settings = {
-		.is_on = true,
-		.driver = env_get(ENV_HEARTH_DRIVER),
-		.socket = env_get(ENV_HEARTH_SOCKET),
-		.state_dir = env_get(ENV_HEARTH_STATE_DIR),
-		.log = env_get(ENV_HEARTH_LOG),
-		.task = env_get(ENV_HEARTH_TASK),
-	};
+	struct settings settings = SETTINGS_DEFAULT;
 	const char *wrong = NULL, *value = env_get(ENV_HEARTH);
 	uint64_t seconds;
 
+	settings.driver = env_get(ENV_HEARTH_DRIVER);
+	settings.socket = env_get(ENV_HEARTH_SOCKET);
+	settings.state_dir = env_get(ENV_HEARTH_STATE_DIR);
+	settings.log = env_get(ENV_HEARTH_LOG);
+	settings.task = env_get(ENV_HEARTH_TASK);
 	if (value && !strcmp(value, "0"))
 		settings.is_on = false;
 	else if (value && strcmp(value, "1"))

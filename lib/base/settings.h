@@ -26,6 +26,13 @@ struct settings {
 	uint64_t give_back_us;      /* HEARTH_GIVE_BACK; 0: as learned */
 };
 
+/* What settings_read gives where nothing is set. */
+#define SETTINGS_DEFAULT                                                                           \
+	(struct settings)                                                                          \
+	{                                                                                          \
+		.is_on = true                                                                      \
+	}
+
 /* Reads all settings. Strings point into the environment. Returns NULL, or the name of the first
  * variable whose value was not understood. */
 const char *settings_read(struct settings *ret_settings);

@@ -35,14 +35,14 @@ def stubs(rows):
         out += ["\t.p2align 5", f"\t.globl {name}", f"\t.type {name}, @function", f"{name}:",
                 "\tendbr64", f"\tmovq driver_slots+{8 * number}(%rip), %r11",
                 "\ttestq %r11, %r11", "\tje 1f", "\tjmp *%r11",
-                f"1:\tmovl ${number}, %r11d", "\tjmp driver_stub_resolve", f"\t.size {name}, .-{name}", ""]
+                f"1:\tmovl ${number}, %r11d", "\tjmp driver_stub_resolve",
+                f"\t.size {name}, .-{name}", ""]
     out += ["\t.p2align 4", "\t.hidden driver_generic_stubs", "\t.globl driver_generic_stubs",
             "\t.type driver_generic_stubs, @function", "driver_generic_stubs:"]
     for number in range(GENERIC_STUBS):
         out += ["\t.p2align 4", "\tendbr64",
                 f"\tjmp *driver_generic_slots+{8 * number}(%rip)"]
-    out += ["\t.p2align 4", "\t.size driver_generic_stubs, .-driver_generic_stubs",
-            ""]
+    out += ["\t.p2align 4", "\t.size driver_generic_stubs, .-driver_generic_stubs", ""]
     saved = ("rdi", "rsi", "rdx", "rcx", "r8", "r9", "rax")
     frame = 200
     out += ["\t.type driver_stub_resolve, @function", "driver_stub_resolve:",

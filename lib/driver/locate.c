@@ -3,6 +3,7 @@
  * ourselves for the driver. */
 #include "driver/locate.h"
 
+#include "base/at_start.h"
 #include "driver/build_id.h"
 #include "driver/ld_cache.h"
 #include "driver/loader.h"
@@ -46,7 +47,7 @@ static const char *const device_signs[] = {
 /* The list of a program with a very long LD_LIBRARY_PATH; a longer one is cut. */
 #define SEARCH_LIST_MAX 16384
 
-bool locate_has_device(void)
+AT_START bool locate_has_device(void)
 {
 	for (size_t i = 0; i < COUNT(device_signs); i++)
 		if (!access(device_signs[i], F_OK))

@@ -4,6 +4,7 @@
 #include "preload/start.h"
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/log.h"
 #include "driver/locate.h"
 #include "preload/exit_line.h"
@@ -16,9 +17,11 @@
 /* Longer values than these name no file and no task that could be used. */
 #define KEPT_TEXT_MAX 4096
 
-static struct settings settings;
+/* Not zero, so that it lies in .data, whose page relocation has touched already. */
+static struct settings settings = SETTINGS_DEFAULT;
+static enum { UNREAD = 1, READ, OFF } state = UNREAD;
+
 static uint64_t monotonic_us, realtime_us;
-static bool is_prepared, is_off;
 
 static const char *keep(const char *text, char kept[KEPT_TEXT_MAX])
 {
@@ -42,20 +45,28 @@ static void keep_settings(void)
 }
 
 /* Runs in the constructor, or before it where another library's constructor calls the driver. */
-static void prepare(void)
+static void read_settings(void)
 {
-	const char *wrong;
+	const char *wrong = NULL;
 
-	if (is_prepared)
+	state = READ;
+	if (!env_has_own(environ))
 		return;
-	is_prepared = true;
-	monotonic_us = clock_monotonic_us();
-	realtime_us = clock_realtime_us();
 	wrong = settings_read(&settings);
 	keep_settings();
 	log_set_level(settings.log_level);
 	if (wrong)
 		log_error("%s: value not understood, taken as unset", wrong);
+}
+
+static void prepare(void)
+{
+	if (state == UNREAD)
+		read_settings();
+	if (!monotonic_us) {
+		realtime_us = clock_realtime_us();
+		monotonic_us = clock_monotonic_us();
+	}
 }
 
 const struct settings *start_settings(void)
@@ -78,7 +89,7 @@ uint64_t start_realtime_us(void)
 
 bool start_is_off(void)
 {
-	return is_off;
+	return state == OFF;
 }
 
 /* Whether a driver could be found by anybody in this process. The usual places are asked first: a
@@ -100,23 +111,31 @@ static bool has_driver(void)
 
 static bool is_wanted(void)
 {
-	if (!settings.is_on || getauxval(AT_SECURE))
+	if (!settings.is_on || (!settings.driver && !locate_has_device()))
 		return false;
-	if (settings.driver)
-		return !locate_check(settings.driver) || (locate_has_device() && has_driver());
-	return locate_has_device() && has_driver();
+	if (getauxval(AT_SECURE))
+		return false;
+	if (settings.driver && !locate_check(settings.driver))
+		return true;
+	return (!settings.driver || locate_has_device()) && has_driver();
 }
 
+/* In a process that is stepped aside from, this calls nothing in libc that can be done without:
+ * each page of it that nobody else touches costs a microsecond in every process there is. */
 __attribute__((constructor)) static void start(void)
 {
-	prepare();
-	if (is_wanted())
+	if (state == UNREAD)
+		read_settings();
+	if (is_wanted()) {
+		prepare();
 		return;
-	is_off = true;
+	}
+	state = OFF;
 	step_aside();
 }
 
 __attribute__((destructor)) static void end(void)
 {
-	exit_line_write();
+	if (state != OFF)
+		exit_line_write();
 }

@@ -1,11 +1,13 @@
 /* Stepping aside. Runs once, in the constructor, before the program's other threads exist; must
  * leave the objects' pages as they were mapped.
  *
- * How: one byte of our DT_SONAME and of the alias's is overwritten, and the bloom filter of our
- * .gnu.hash zeroed, so that the loader's symbol search passes us by. glibc keeps its own copy of a
- * SONAME once somebody has been matched by it, so this works only before anybody was. */
+ * How: the SONAMEs of both our objects are pointed at the empty text (.dynamic is writable: both
+ * are linked without RELRO), and the bloom filter of our .gnu.hash is zeroed, so that the loader's
+ * search for a name and for a symbol passes us by. glibc keeps its own copy of a SONAME once
+ * somebody has been matched by it, so this works only before anybody was. */
 #include "preload/step_aside.h"
 
+#include "base/at_start.h"
 #include "base/log.h"
 #include "driver/loaded.h"
 
@@ -18,17 +20,18 @@
 
 #define OUR_SONAME "libcuda.so.1"
 #define ALIAS_SONAME "libcuda.so"
-#define ALIAS_FILE "libhearth-alias.so"
+/* x86-64 has no other. */
+#define PAGE_BYTES UINT64_C(4096)
+#define OUR_FILE "libhearth.so"
 
 struct scene {
 	struct loaded self, alias;
 	bool has_self, has_alias, is_bound;
 };
 
-static int look(struct dl_phdr_info *info, size_t size, void *data)
+AT_START static int look(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct scene *scene = data;
-	const char *slash = strrchr(info->dlpi_name, '/');
 	struct loaded object;
 
 	if (loaded_from_phdr(info, &object))
@@ -37,7 +40,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *data)
 		scene->self = object;
 		scene->has_self = true;
 	} else if (object.soname && !strcmp(object.soname, ALIAS_SONAME) &&
-		   !strcmp(slash ? slash + 1 : info->dlpi_name, ALIAS_FILE)) {
+		   loaded_needs(&object, OUR_FILE)) {
 		scene->alias = object;
 		scene->has_alias = true;
 	} else if (loaded_needs(&object, OUR_SONAME) || loaded_needs(&object, ALIAS_SONAME)) {
@@ -46,43 +49,33 @@ static int look(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
-/* The pages around [start, start + size), made writable and then what they were: read-only. */
-static bool set_writable(const void *start, size_t size, bool is_writable)
+/* Offset 0 of a string table is the empty text; no request is for that. */
+AT_START static void hide_name(const struct loaded *object)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t first = (uintptr_t)start & ~(page - 1);
-	uintptr_t end = ((uintptr_t)start + size + page - 1) & ~(page - 1);
-
-	return !mprotect(
-		(void *)first, end - first, is_writable ? PROT_READ | PROT_WRITE : PROT_READ);
+	for (ElfW(Dyn) *entry = (ElfW(Dyn) *)(uintptr_t)object->dynamic; entry->d_tag != DT_NULL;
+		entry++)
+		if (entry->d_tag == DT_SONAME)
+			entry->d_un.d_val = 0;
 }
 
-static void hide_name(const struct loaded *object)
-{
-	char *first = (char *)(uintptr_t)object->soname;
-
-	if (!first || !set_writable(first, 1, true))
-		return;
-	*first = '-';
-	set_writable(first, 1, false);
-}
-
-static void hide_symbols(const struct loaded *object)
+AT_START static void hide_symbols(const struct loaded *object)
 {
 	uint64_t *bloom;
-	size_t size;
+	uintptr_t first, end;
 
 	if (!object->gnu_hash)
 		return;
 	bloom = (uint64_t *)(uintptr_t)(object->gnu_hash + 4);
-	size = object->gnu_hash[2] * sizeof(*bloom);
-	if (!set_writable(bloom, size, true))
+	first = (uintptr_t)bloom & ~(PAGE_BYTES - 1);
+	end = ((uintptr_t)(bloom + object->gnu_hash[2]) + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+	if (mprotect((void *)first, end - first, PROT_READ | PROT_WRITE))
 		return;
-	memset(bloom, 0, size);
-	set_writable(bloom, size, false);
+	for (volatile uint64_t *word = bloom; word < bloom + object->gnu_hash[2]; word++)
+		*word = 0;
+	mprotect((void *)first, end - first, PROT_READ);
 }
 
-int step_aside(void)
+AT_START int step_aside(void)
 {
 	struct scene scene = {0};
 
