@@ -22,6 +22,11 @@ const char *env_get(enum env_id id)
 	return value && *value ? value : NULL;
 }
 
+char *env_get_for_driver(const char *name)
+{
+	return getenv(name);
+}
+
 AT_START bool env_has_own(char *const *environment)
 {
 	static const char prefix[] = "HEARTH";

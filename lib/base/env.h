@@ -23,6 +23,10 @@ struct env_info {
 /* The variable's value, or NULL where it is unset or empty. */
 const char *env_get(enum env_id id);
 
+/* What the driver's own getenv(name) returns: any name, empty values included. Only for the imports
+ * of a driver copy that stand redirected, and for comparing what such reads saw. */
+char *env_get_for_driver(const char *name);
+
 /* Whether an environment sets any variable of Hearth's own. Calls nothing: it is for the
  * constructor, in whose first microseconds every page of libc that is touched costs one. */
 bool env_has_own(char *const *environment);

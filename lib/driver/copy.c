@@ -3,8 +3,9 @@
  * leave a descriptor of its own behind. */
 #include "driver/copy.h"
 
+#include "driver/loader.h"
+
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -18,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Of <linux/memfd.h>, which old headers lack: close on exec; may be executed. */
@@ -25,6 +27,10 @@ static const unsigned int memfd_flags[] = {0x0001U | 0x0010U, 0x0001U};
 
 /* Folders for a nameless file, where memfds do not serve. */
 static const char *const folders[] = {"/dev/shm", "/tmp", "/var/tmp"};
+
+/* How long a retired socket's name may stay taken: 0.1 s. */
+#define FREE_STEP_NS 200000
+#define FREE_STEPS 500
 
 static const char socket_prefix[] = "cuda-uvmfd-";
 
@@ -34,13 +40,13 @@ static atomic_uint copies;
 
 int copy_open(const char *path, struct driver_copy *ret_copy)
 {
-	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	void *handle = loader_open(path, RTLD_NOW | RTLD_LOCAL);
 	struct link_map *map;
 
 	if (!handle)
 		return -ELIBACC;
-	if (dlinfo(handle, RTLD_DI_LINKMAP, &map)) {
-		dlclose(handle);
+	if (loader_info(handle, RTLD_DI_LINKMAP, &map)) {
+		loader_close(handle);
 		return -ELIBACC;
 	}
 	*ret_copy = (struct driver_copy){.handle = handle, .map = map};
@@ -104,34 +110,60 @@ int copy_open_fresh(const char *path, struct driver_copy *ret_copy)
 	return error;
 }
 
-static bool is_driver_socket(int fd)
-{
-	struct sockaddr_un address = {0};
-	socklen_t length = sizeof(address);
+struct socket_name {
+	struct sockaddr_un address;
+	socklen_t length;
+};
 
-	return !getsockname(fd, (struct sockaddr *)&address, &length) &&
-	       address.sun_family == AF_UNIX &&
-	       length > offsetof(struct sockaddr_un, sun_path) + sizeof(socket_prefix) &&
-	       !address.sun_path[0] &&
-	       !memcmp(address.sun_path + 1, socket_prefix, sizeof(socket_prefix) - 1);
+static bool is_driver_socket(int fd, struct socket_name *ret_name)
+{
+	struct socket_name name = {.length = sizeof(name.address)};
+
+	if (getsockname(fd, (struct sockaddr *)&name.address, &name.length) ||
+		name.address.sun_family != AF_UNIX ||
+		name.length <= offsetof(struct sockaddr_un, sun_path) + sizeof(socket_prefix) ||
+		name.address.sun_path[0] ||
+		memcmp(name.address.sun_path + 1, socket_prefix, sizeof(socket_prefix) - 1))
+		return false;
+	*ret_name = name;
+	return true;
 }
 
-static int retire_descriptor(int fd)
+static bool is_free(const struct socket_name *name)
 {
-	int idle;
+	int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int outcome = bind(probe, (const struct sockaddr *)&name->address, name->length);
 
-	shutdown(fd, SHUT_RDWR);
-	idle = eventfd(0, EFD_CLOEXEC);
-	if (idle < 0)
+	close(probe);
+	return !outcome;
+}
+
+/* The driver's thread polls the socket, and poll holds on to a file until it returns. So the number
+ * first becomes an eventfd that is readable: poll returns, whenever it looks. Once the socket's
+ * name is free the eventfd is emptied, and poll waits for ever. */
+static int retire_descriptor(int fd, const struct socket_name *name)
+{
+	const struct timespec step = {.tv_nsec = FREE_STEP_NS};
+	int event = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK), outcome = -EBUSY;
+	eventfd_t value;
+
+	if (event < 0)
 		return -errno;
-	if (dup3(idle, fd, O_CLOEXEC) < 0) {
-		int error = -errno;
-
-		close(idle);
-		return error;
+	shutdown(fd, SHUT_RDWR);
+	if (dup3(event, fd, O_CLOEXEC) < 0) {
+		outcome = -errno;
+		close(event);
+		return outcome;
 	}
-	close(idle);
-	return 1;
+	for (int i = 0; i < FREE_STEPS && outcome < 0; i++) {
+		if (is_free(name))
+			outcome = 1;
+		else
+			nanosleep(&step, NULL);
+	}
+	eventfd_read(event, &value);
+	close(event);
+	return outcome;
 }
 
 /* One record of getdents64, as the kernel lays it out (man 2 getdents). */
@@ -154,14 +186,15 @@ int copy_retire(void)
 	while ((length = syscall(SYS_getdents64, folder, buffer, sizeof(buffer))) > 0) {
 		for (long at = 0; at < length;) {
 			struct directory_record *record = (struct directory_record *)(buffer + at);
+			struct socket_name name;
 			int fd = 0, outcome;
 
 			at += record->length;
 			for (const char *c = record->name; *c >= '0' && *c <= '9'; c++)
 				fd = fd * 10 + (*c - '0');
-			if (record->name[0] == '.' || fd == folder || !is_driver_socket(fd))
+			if (record->name[0] == '.' || fd == folder || !is_driver_socket(fd, &name))
 				continue;
-			outcome = retire_descriptor(fd);
+			outcome = retire_descriptor(fd, &name);
 			if (outcome < 0) {
 				close(folder);
 				return outcome;

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Of a symbol's version index: not the default version of its name. */
+#define VERSION_HIDDEN 0x8000U
+
 /* glibc has relocated the pointers in a loaded object's dynamic section, except in the vDSO's and
  * in those that it may not write: smaller than the base means still relative. */
 AT_START static uintptr_t absolute(const struct loaded *object, uintptr_t value)
@@ -169,6 +172,15 @@ AT_START bool loaded_needs(const struct loaded *object, const char *name)
 	return false;
 }
 
+/* A table of the dynamic section that is needed too seldom to be kept; 0 where there is none. */
+static uintptr_t find_table(const struct loaded *object, ElfW(Sxword) tag)
+{
+	for (const ElfW(Dyn) *entry = object->dynamic; entry->d_tag != DT_NULL; entry++)
+		if (entry->d_tag == tag)
+			return absolute(object, entry->d_un.d_ptr);
+	return 0;
+}
+
 /* The hash of DT_GNU_HASH: Bernstein's, times 33. */
 static uint32_t hash_name(const char *name)
 {
@@ -179,14 +191,36 @@ static uint32_t hash_name(const char *name)
 	return hash;
 }
 
-const ElfW(Sym) * loaded_symbol_entry(const struct loaded *object, const char *name)
+/* The version index that the object gives to a version's name; 0 where it defines none such. */
+static unsigned int version_index(const struct loaded *object, const char *version)
 {
+	const char *definition = (const char *)find_table(object, DT_VERDEF);
+
+	while (definition) {
+		const ElfW(Verdef) *entry = (const ElfW(Verdef) *)definition;
+		const ElfW(Verdaux) *name = (const ElfW(Verdaux) *)(definition + entry->vd_aux);
+
+		if (!strcmp(object->strings + name->vda_name, version))
+			return entry->vd_ndx;
+		if (!entry->vd_next)
+			break;
+		definition += entry->vd_next;
+	}
+	return 0;
+}
+
+/* The entry of that name and, unless `version` is NULL, of that version. */
+static const ElfW(Sym) *
+	find_entry(const struct loaded *object, const char *name, const char *version)
+{
+	const ElfW(Versym) *versions = (const ElfW(Versym) *)find_table(object, DT_VERSYM);
+	unsigned int wanted = version ? version_index(object, version) : 0;
 	const uint32_t *table = object->gnu_hash, *buckets, *chain;
 	const ElfW(Addr) * bloom;
 	uint32_t hash = hash_name(name), index;
 	ElfW(Addr) word;
 
-	if (!table || !table[0] || !table[2])
+	if (!table || !table[0] || !table[2] || (version && (!versions || !wanted)))
 		return NULL;
 	bloom = (const ElfW(Addr) *)(table + 4);
 	buckets = (const uint32_t *)(bloom + table[2]);
@@ -202,16 +236,22 @@ const ElfW(Sym) * loaded_symbol_entry(const struct loaded *object, const char *n
 		const ElfW(Sym) *symbol = &object->symbols[index];
 
 		if ((found | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
-			!strcmp(object->strings + symbol->st_name, name))
+			!strcmp(object->strings + symbol->st_name, name) &&
+			(!version || (versions[index] & ~VERSION_HIDDEN) == wanted))
 			return symbol;
 		if (found & 1)
 			return NULL;
 	}
 }
 
-void *loaded_symbol(const struct loaded *object, const char *name)
+const ElfW(Sym) * loaded_symbol_entry(const struct loaded *object, const char *name)
 {
-	const ElfW(Sym) *symbol = loaded_symbol_entry(object, name);
+	return find_entry(object, name, NULL);
+}
+
+void *loaded_symbol_version(const struct loaded *object, const char *name, const char *version)
+{
+	const ElfW(Sym) *symbol = find_entry(object, name, version);
 	uintptr_t address;
 
 	if (!symbol || !symbol->st_value)
@@ -220,4 +260,9 @@ void *loaded_symbol(const struct loaded *object, const char *name)
 	if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
 		return ((void *(*)(void))address)();
 	return (void *)address;
+}
+
+void *loaded_symbol(const struct loaded *object, const char *name)
+{
+	return loaded_symbol_version(object, name, NULL);
 }

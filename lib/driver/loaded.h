@@ -38,5 +38,8 @@ bool loaded_needs(const struct loaded *object, const char *name);
  * where it has several); NULL where there is none. An indirect function (IFUNC) is resolved. */
 void *loaded_symbol(const struct loaded *object, const char *name);
 
+/* Same, of exactly that symbol version; NULL for the version means any. */
+void *loaded_symbol_version(const struct loaded *object, const char *name, const char *version);
+
 /* The object's own symbol-table entry, or NULL. */
 const ElfW(Sym) * loaded_symbol_entry(const struct loaded *object, const char *name);

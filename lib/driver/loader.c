@@ -13,15 +13,25 @@
 	__asm__(".symver old_" #name ", " #name "@" version)
 OLD_VERSION(dlopen, "GLIBC_2.2.5");
 OLD_VERSION(dlsym, "GLIBC_2.2.5");
+OLD_VERSION(dlvsym, "GLIBC_2.2.5");
+OLD_VERSION(dlclose, "GLIBC_2.2.5");
 OLD_VERSION(dlinfo, "GLIBC_2.3.3");
 OLD_VERSION(dladdr1, "GLIBC_2.3.3");
 
 struct loader {
 	__typeof__(dlopen) *open;
 	__typeof__(dlsym) *symbol;
+	__typeof__(dlvsym) *symbol_version;
+	__typeof__(dlclose) *close;
 	__typeof__(dlinfo) *info;
 	__typeof__(dladdr1) *address;
 };
+
+static bool is_complete(const struct loader *loader)
+{
+	return loader->open && loader->symbol && loader->symbol_version && loader->close &&
+	       loader->info && loader->address;
+}
 
 /* glibc 2.17..2.33 in a program without libdl: these versions are history, so their private entry
  * can be relied on. */
@@ -40,15 +50,18 @@ static bool open_libdl(struct loader *ret_loader)
 		return false;
 	ret_loader->open = (__typeof__(dlopen) *)loaded_symbol(&libdl, "dlopen");
 	ret_loader->symbol = (__typeof__(dlsym) *)loaded_symbol(&libdl, "dlsym");
+	ret_loader->symbol_version = (__typeof__(dlvsym) *)loaded_symbol(&libdl, "dlvsym");
+	ret_loader->close = (__typeof__(dlclose) *)loaded_symbol(&libdl, "dlclose");
 	ret_loader->info = (__typeof__(dlinfo) *)loaded_symbol(&libdl, "dlinfo");
 	ret_loader->address = (__typeof__(dladdr1) *)loaded_symbol(&libdl, "dladdr1");
-	return ret_loader->open && ret_loader->symbol && ret_loader->info && ret_loader->address;
+	return is_complete(ret_loader);
 }
 
 static bool find_loader(struct loader *ret_loader)
 {
-	*ret_loader = (struct loader){old_dlopen, old_dlsym, old_dlinfo, old_dladdr1};
-	return (old_dlopen && old_dlsym && old_dlinfo && old_dladdr1) || open_libdl(ret_loader);
+	*ret_loader = (struct loader){
+		old_dlopen, old_dlsym, old_dlvsym, old_dlclose, old_dlinfo, old_dladdr1};
+	return is_complete(ret_loader) || open_libdl(ret_loader);
 }
 
 void *loader_open(const char *path, int flags)
@@ -63,6 +76,20 @@ void *loader_symbol(void *handle, const char *name)
 	struct loader loader;
 
 	return find_loader(&loader) ? loader.symbol(handle, name) : NULL;
+}
+
+void *loader_symbol_version(void *handle, const char *name, const char *version)
+{
+	struct loader loader;
+
+	return find_loader(&loader) ? loader.symbol_version(handle, name, version) : NULL;
+}
+
+int loader_close(void *handle)
+{
+	struct loader loader;
+
+	return find_loader(&loader) ? loader.close(handle) : -1;
 }
 
 int loader_info(void *handle, int request, void *ret_value)

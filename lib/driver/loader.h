@@ -11,6 +11,8 @@
 
 void *loader_open(const char *path, int flags);
 void *loader_symbol(void *handle, const char *name);
+void *loader_symbol_version(void *handle, const char *name, const char *version);
+int loader_close(void *handle);
 int loader_info(void *handle, int request, void *ret_value);
 /* The link map of the object that holds an address, or NULL. */
 struct link_map *loader_map_of(const void *address);

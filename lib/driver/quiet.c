@@ -1,0 +1,234 @@
+/* The redirected imports of a quiet copy. quiet_prepare runs on a thread of the program; the hooks
+ * run on any thread that is inside the copy, most of all on the speculative one. There they must
+ * never call the loader, never touch the live environment and never allocate. */
+#include "driver/quiet.h"
+
+#include "base/env.h"
+#include "driver/imports.h"
+#include "driver/loaded.h"
+#include "driver/loader.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MAX_READS 384 /* 580.159.04 reads some 110 names, 126 times */
+#define NAME_SIZE 64
+
+struct env_read {
+	char name[NAME_SIZE];
+	const char *value; /* in the snapshot; NULL = unset */
+	enum quiet_stage stage;
+};
+
+static struct {
+	struct driver_copy copy;
+	struct loaded libc, own;
+	const char *const *snapshot; /* "NAME=VALUE", NULL-terminated */
+	pthread_t thread;
+	atomic_bool is_begun;
+	enum quiet_stage stage;
+	unsigned int read_count;
+	bool is_spoilt; /* more was read than is remembered, or something was set */
+	struct env_read reads[MAX_READS];
+} quiet;
+
+/* What dlopen(NULL) on the quiet thread answers: "what is already there". */
+static char present;
+
+static bool is_quiet_thread(void)
+{
+	return atomic_load_explicit(&quiet.is_begun, memory_order_acquire) &&
+	       pthread_equal(quiet.thread, pthread_self());
+}
+
+static const char *find_in(const char *const *environment, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (; *environment; environment++)
+		if (!strncmp(*environment, name, length) && (*environment)[length] == '=')
+			return *environment + length + 1;
+	return NULL;
+}
+
+static void record_read(const char *name, const char *value)
+{
+	struct env_read *entry;
+
+	for (unsigned int i = 0; i < quiet.read_count; i++)
+		if (quiet.reads[i].stage == quiet.stage && !strcmp(quiet.reads[i].name, name))
+			return;
+	if (quiet.read_count == MAX_READS || strlen(name) >= NAME_SIZE) {
+		quiet.is_spoilt = true;
+		return;
+	}
+	entry = &quiet.reads[quiet.read_count++];
+	strcpy(entry->name, name);
+	entry->value = value;
+	entry->stage = quiet.stage;
+}
+
+static char *hook_getenv(const char *name)
+{
+	const char *value;
+
+	if (!is_quiet_thread())
+		return env_get_for_driver(name);
+	value = find_in(quiet.snapshot, name);
+	record_read(name, value);
+	return (char *)value;
+}
+
+static int hook_setenv(const char *name, const char *value, int overwrite)
+{
+	if (!is_quiet_thread())
+		return setenv(name, value, overwrite);
+	quiet.is_spoilt = true;
+	return 0;
+}
+
+static int hook_unsetenv(const char *name)
+{
+	if (!is_quiet_thread())
+		return unsetenv(name);
+	quiet.is_spoilt = true;
+	return 0;
+}
+
+static void *hook_dlopen(const char *file, int mode)
+{
+	if (is_quiet_thread()) {
+		if (!file)
+			return &present;
+		if (!strcmp(file, "libcuda.so.1"))
+			return quiet.copy.handle;
+	}
+	return loader_open(file, mode);
+}
+
+static void *hook_dlsym(void *handle, const char *name)
+{
+	if (is_quiet_thread() && (handle == &present || handle == quiet.copy.handle)) {
+		void *address = loaded_symbol(handle == &present ? &quiet.libc : &quiet.own, name);
+
+		if (address)
+			return address;
+	}
+	return loader_symbol(handle == &present ? RTLD_DEFAULT : handle, name);
+}
+
+static void *hook_dlvsym(void *handle, const char *name, const char *version)
+{
+	if (is_quiet_thread() && handle == &present) {
+		void *address = loaded_symbol_version(&quiet.libc, name, version);
+
+		if (address)
+			return address;
+	}
+	return loader_symbol_version(handle == &present ? RTLD_DEFAULT : handle, name, version);
+}
+
+static int hook_dlclose(void *handle)
+{
+	/* The copy is never closed, so that its handle needs no count. */
+	if (handle == &present || handle == quiet.copy.handle)
+		return 0;
+	return loader_close(handle);
+}
+
+static int take_snapshot(void)
+{
+	size_t count = 0, bytes = 0, size;
+	char **copy, *text;
+
+	while (environ && environ[count])
+		bytes += strlen(environ[count++]) + 1;
+	size = (count + 1) * sizeof(*copy) + bytes;
+	copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy == MAP_FAILED)
+		return -errno;
+	text = (char *)(copy + count + 1);
+	for (size_t i = 0; i < count; i++) {
+		copy[i] = text;
+		text = stpcpy(text, environ[i]) + 1;
+	}
+	quiet.snapshot = (const char *const *)copy;
+	return 0;
+}
+
+int quiet_prepare(const struct driver_copy *copy)
+{
+	const struct import_hook must = {"getenv", (void *)hook_getenv};
+	const struct import_hook hooks[] = {
+		{"secure_getenv", (void *)hook_getenv},
+		{"__secure_getenv", (void *)hook_getenv},
+		{"setenv", (void *)hook_setenv},
+		{"unsetenv", (void *)hook_unsetenv},
+		{"dlopen", (void *)hook_dlopen},
+		{"dlsym", (void *)hook_dlsym},
+		{"dlvsym", (void *)hook_dlvsym},
+		{"dlclose", (void *)hook_dlclose},
+	};
+	int outcome;
+
+	if (loaded_find("libc.so.6", &quiet.libc) || loaded_from_map(copy->map, &quiet.own))
+		return -ELIBACC;
+	quiet.copy = *copy;
+	outcome = take_snapshot();
+	if (outcome)
+		return outcome;
+	outcome = imports_redirect(copy->map, &must, 1);
+	if (outcome <= 0)
+		return outcome ? outcome : -ENOEXEC;
+	outcome = imports_redirect(copy->map, hooks, sizeof(hooks) / sizeof(*hooks));
+	return outcome < 0 ? outcome : 0;
+}
+
+void quiet_begin(enum quiet_stage stage)
+{
+	quiet.thread = pthread_self();
+	quiet.stage = stage;
+	atomic_store_explicit(&quiet.is_begun, true, memory_order_release);
+}
+
+void quiet_end(void)
+{
+	atomic_store_explicit(&quiet.is_begun, false, memory_order_release);
+}
+
+bool quiet_is_valid(enum quiet_stage stage, const char **ret_name)
+{
+	if (ret_name)
+		*ret_name = NULL;
+	if (quiet.is_spoilt)
+		return false;
+	for (unsigned int i = 0; i < quiet.read_count; i++) {
+		const struct env_read *entry = &quiet.reads[i];
+		const char *live;
+
+		if (entry->stage != stage)
+			continue;
+		live = env_get_for_driver(entry->name);
+		if ((!live != !entry->value) || (live && strcmp(live, entry->value))) {
+			if (ret_name)
+				*ret_name = entry->name;
+			return false;
+		}
+	}
+	return true;
+}
+
+const char *quiet_read_name(enum quiet_stage stage, unsigned int index)
+{
+	for (unsigned int i = 0; i < quiet.read_count; i++)
+		if (quiet.reads[i].stage == stage && !index--)
+			return quiet.reads[i].name;
+	return NULL;
+}

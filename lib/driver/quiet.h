@@ -1,0 +1,40 @@
+/* A quiet copy: a copy of the driver whose own imports are redirected, so that one thread can be
+ * inside it without disturbing the program.
+ *
+ * On that thread (between quiet_begin and quiet_end) the copy
+ *   - reads the environment from a snapshot, since getenv beside the program's setenv crashes, and
+ *     every read is recorded: what was read is what must still hold when the work is committed;
+ *   - changes no environment: an attempt is recorded and makes the work invalid;
+ *   - is answered without the loader's lock where it asks the loader for what is already there
+ *     (measured on 580.159.04: cuInit calls dlopen(NULL) and dlvsym eight times each and
+ *     dlopen("libcuda.so.1") once).
+ * On every other thread the copy's imports do what they always did. One quiet copy per process. */
+#pragma once
+
+#include "driver/copy.h"
+
+#include <stdbool.h>
+
+/* What the reads of a stage were made for. */
+enum quiet_stage { QUIET_INIT, QUIET_CONTEXT, QUIET_LIBRARY, QUIET_STAGES };
+
+/* Redirects the imports of `copy` and takes the snapshot of the environment. Call it on a thread
+ * that may take the loader's lock, before anybody calls into the copy. Returns 0, -ENOEXEC where
+ * the driver does not import getenv through a slot (then nothing may run on a second thread), or
+ * another negative errno. */
+int quiet_prepare(const struct driver_copy *copy);
+
+/* The calling thread is the one; its reads count for `stage` until the next call. */
+void quiet_begin(enum quiet_stage stage);
+
+/* The calling thread is done: from now on nothing is answered from the snapshot. */
+void quiet_end(void);
+
+/* Do all variables that `stage` read still have the values it saw? Reads the live environment: call
+ * it where the driver itself would. False also where too much was read to be remembered, or where
+ * the copy tried to change the environment. `ret_name` (may be NULL) gets the first variable that
+ * differs, or NULL. */
+bool quiet_is_valid(enum quiet_stage stage, const char **ret_name);
+
+/* The reads of a stage, for the self-test and for tests. NULL past the last one. */
+const char *quiet_read_name(enum quiet_stage stage, unsigned int index);

@@ -1,0 +1,42 @@
+/* Can speculation be undone on this driver build? The undo rests on the inside of one build, so it
+ * is proved once per build-id, in throw-away children, before anything is speculated with it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Each is one throw-away process; DESIGN: lib/README.md, "The law". */
+enum undo_scenario {
+	UNDO_PRISTINE, /* a fresh copy answers as uninitialised while the quiet one is ready */
+	UNDO_FORK,     /* a fork child of a process that speculated computes with a fresh copy */
+	UNDO_SQUASH,   /* the quiet copy is given up, a fresh one computes in the same process */
+	UNDO_CHANGED,  /* likewise, and sees an environment that was changed in between */
+	UNDO_SCENARIOS
+};
+
+enum undo_result {
+	UNDO_PASSED = 0,
+	UNDO_FAILED,  /* an outcome was not as it must be: `step` and `rc` say which */
+	UNDO_DIED,    /* the child was killed by the signal in `rc` */
+	UNDO_HUNG,    /* and was killed after UNDO_LIMIT_US */
+	UNDO_NOT_RUN, /* no device, or the child could not be made */
+};
+
+#define UNDO_LIMIT_US 20000000
+
+struct undo_verdict {
+	struct {
+		enum undo_result result;
+		int rc;           /* the CUresult, errno or signal behind a failure */
+		char step[32];    /* what was being done, NUL-terminated */
+		uint64_t took_us; /* the whole scenario */
+	} scenario[UNDO_SCENARIOS];
+};
+
+/* Runs all scenarios on the driver at that absolute path, one child after the other. The caller
+ * must not have called into a driver, and should have one thread. Returns 0 where every scenario
+ * has passed, else 1 (the verdict says which), or a negative errno. */
+int undo_test(const char *driver_path, struct undo_verdict *ret_verdict);
+
+/* "pristine", "fork", "squash", "changed". */
+const char *undo_scenario_name(enum undo_scenario scenario);

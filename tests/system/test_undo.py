@@ -1,0 +1,36 @@
+"""The undo self-test: passes on a driver that can be undone, and names the step on one that cannot."""
+from harness import PROGRAMS, SIM, SystemTest, main
+
+
+class Undo(SystemTest):
+    def check(self, **settings):
+        done = self.run_program(PROGRAMS / "undo_check", SIM, env={**self.env, **settings})
+        lines = dict(line.split(" ", 1) for line in done.stdout.decode().splitlines())
+        return done.returncode, lines
+
+    def test_every_scenario_passes(self):
+        status, lines = self.check(SIMCUDA_SPEED="0")
+        self.assertEqual(list(lines), ["pristine", "fork", "squash", "changed"])
+        self.assertEqual([text.split()[0] for text in lines.values()], ["passed"] * 4, lines)
+        self.assertEqual(status, 0)
+
+    def test_many_times_since_the_drivers_thread_races_with_the_squash(self):
+        for _ in range(10):
+            status, lines = self.check(SIMCUDA_SPEED="0")
+            self.assertEqual(status, 0, lines)
+
+    def test_a_failing_driver_is_not_proved(self):
+        status, lines = self.check(SIMCUDA_SPEED="0", SIMCUDA_FAIL="cuInit:999")
+        self.assertEqual(status, 1)
+        for text in lines.values():
+            self.assertIn("FAILED rc=999 at \"speculative cuInit\"", text)
+
+    def test_a_context_that_does_not_compute_is_found(self):
+        status, lines = self.check(SIMCUDA_SPEED="0", SIMCUDA_FAIL="cuMemAlloc_v2:2")
+        self.assertEqual(status, 1)
+        self.assertIn("FAILED rc=2 at \"cuMemAlloc\"", lines["squash"])
+        self.assertIn("passed", lines["changed"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+/* `hearth report`: shows runs from the history or from HEARTH_LOG files. Only reads. */
+#include "base/settings.h"
+#include "base/state_dir.h"
+#include "command.h"
+#include "report/load.h"
+#include "report/show.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HISTORY_NAME "runs.jsonl"
+/* Where a broker of the machine keeps the runs of each user, by uid. */
+#define SYSTEM_HISTORY "/var/lib/hearth"
+#define MAX_RUNS 1000000
+
+/* The user's own history and the machine's part of it; either may be missing. */
+static int load_history(struct run_log *log)
+{
+	char own[PATH_MAX + sizeof(HISTORY_NAME)] = "", system[PATH_MAX];
+	struct settings settings;
+	size_t length;
+	int rc, system_rc;
+
+	settings_read(&settings);
+	rc = state_dir_path(&settings, own, PATH_MAX);
+	length = strlen(own);
+	if (!rc) {
+		snprintf(own + length, sizeof(own) - length, "/" HISTORY_NAME);
+		rc = load_file(own, 0, log);
+	}
+	snprintf(system, sizeof(system), SYSTEM_HISTORY "/%u/" HISTORY_NAME, (unsigned)getuid());
+	system_rc = load_file(system, 0, log);
+	if (rc && rc != -ENOENT)
+		return command_fail(COMMAND_FAILED, "%s: %s", own, strerror(-rc));
+	if (system_rc && system_rc != -ENOENT)
+		command_fail(0, "%s: %s", system, strerror(-system_rc));
+	if (rc && system_rc)
+		return command_fail(COMMAND_FAILED, "no run is recorded yet: there is no %s",
+			*own ? own : system);
+	return 0;
+}
+
+static int load_all(int count, char **paths, struct run_log *log)
+{
+	if (!count)
+		return load_history(log);
+	for (int i = 0; i < count; i++) {
+		int rc = load_file(paths[i], 0, log);
+
+		if (rc)
+			return command_fail(COMMAND_FAILED, "%s: %s", paths[i], strerror(-rc));
+	}
+	return 0;
+}
+
+static int print_log(const struct run_log *log, unsigned wanted, bool is_json)
+{
+	size_t first = wanted && log->count > wanted ? log->count - wanted : 0;
+
+	if (is_json)
+		return command_print_json(show_json(log, first), stdout);
+	for (size_t i = first; i < log->count; i++) {
+		if (i != first)
+			putchar('\n');
+		show_run(&log->runs[i], stdout);
+	}
+	if (fflush(stdout))
+		return command_fail(COMMAND_FAILED, "stdout: %s", strerror(errno));
+	if (log->damaged)
+		command_fail(0, "%zu damaged line%s skipped", log->damaged,
+			log->damaged == 1 ? " was" : "s were");
+	if (!log->count)
+		return command_fail(COMMAND_FAILED, "no run is recorded there");
+	return COMMAND_OK;
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	struct run_log log = {0};
+	unsigned wanted = 0;
+	bool is_json = false;
+	int option, rc;
+
+	while ((option = getopt_long(argc, argv, "hn:", options, NULL)) != -1) {
+		switch (option) {
+		case 'n':
+			rc = command_number("-n", optarg, 1, MAX_RUNS, &wanted);
+			if (rc)
+				return rc;
+			break;
+		case 'j':
+			is_json = true;
+			break;
+		case 'h':
+			command_help(&command_report, stdout);
+			return COMMAND_OK;
+		default:
+			return command_usage(&command_report, COMMAND_USAGE);
+		}
+	}
+	if (optind == argc && !wanted)
+		wanted = 1;
+	rc = load_all(argc - optind, argv + optind, &log);
+	if (!rc)
+		rc = print_log(&log, wanted, is_json);
+	run_log_done(&log);
+	return rc;
+}
+
+const struct command command_report = {
+	.name = "report",
+	.arguments = "[LOG...] [-n N] [--json]",
+	.summary = "Show where the time of a run's first CUDA calls went",
+	.help = "Without LOG the last run that the broker has recorded; else the runs in these\n"
+		"HEARTH_LOG files (- is the standard input).\n"
+		"\n"
+		"  -n N    the last N runs\n"
+		"  --json  as JSON\n"
+		"\n"
+		"waited: what the call made the program wait. hidden: what had been done ahead for "
+		"it,\n"
+		"or, where it says warm, what the keeper saved by estimate. at: since the "
+		"program's\n"
+		"start.\n",
+	.run = run,
+};

@@ -1,0 +1,233 @@
+/* `hearth run`: puts a program under Hearth and becomes it. Never waits for the broker, keeps
+ * nothing open in the program. With --report it stays, as the program's parent, and shows the run's
+ * first calls when it has ended. */
+#include "base/env.h"
+#include "base/settings.h"
+#include "broker/spawn.h"
+#include "command.h"
+#include "launch/child.h"
+#include "launch/wrap.h"
+#include "report/load.h"
+#include "report/show.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct request {
+	bool is_report, is_json;
+	const char *task, *log;
+	char **words;
+};
+
+/* The log that --report reads: the user's, from where it ended before, or one of our own. */
+struct record_log {
+	char path[PATH_MAX];
+	long offset;
+	bool is_ours;
+};
+
+static int parse(int argc, char **argv, struct request *ret_request)
+{
+	static const struct option options[] = {{"report", no_argument, NULL, 'r'},
+		{"json", no_argument, NULL, 'j'}, {"task", required_argument, NULL, 't'},
+		{"log", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'}, {0}};
+	struct request request = {0};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		switch (option) {
+		case 'r':
+			request.is_report = true;
+			break;
+		case 'j':
+			request.is_report = request.is_json = true;
+			break;
+		case 't':
+			request.task = optarg;
+			break;
+		case 'l':
+			request.log = optarg;
+			break;
+		case 'h':
+			command_help(&command_run, stdout);
+			exit(COMMAND_OK);
+		default:
+			return command_usage(&command_run, CHILD_OWN_ERROR);
+		}
+	}
+	if (optind == argc) {
+		command_fail(0, "run: a program is missing");
+		return command_usage(&command_run, CHILD_OWN_ERROR);
+	}
+	request.words = argv + optind;
+	*ret_request = request;
+	return 0;
+}
+
+/* HEARTH_LOG for the program, absolute: it may change its folder before its first call. */
+static int set_log(const char *path)
+{
+	char folder[PATH_MAX], whole[2 * PATH_MAX];
+
+	if (path[0] != '/') {
+		if (!getcwd(folder, sizeof(folder)))
+			return command_fail(CHILD_OWN_ERROR, "working folder: %s", strerror(errno));
+		snprintf(whole, sizeof(whole), "%s/%s", folder, path);
+		path = whole;
+	}
+	return setenv("HEARTH_LOG", path, 1)
+		       ? command_fail(CHILD_OWN_ERROR, "HEARTH_LOG: %s", strerror(errno))
+		       : 0;
+}
+
+static int set_environment(const struct request *request)
+{
+	char library[PATH_MAX];
+	struct wrap_error error;
+
+	if (wrap_find_library(sizeof(library), library, &error) ||
+		wrap_set_preload(library, &error))
+		return command_fail(CHILD_OWN_ERROR, "%s", error.text);
+	if (request->task && setenv("HEARTH_TASK", request->task, 1))
+		return command_fail(CHILD_OWN_ERROR, "HEARTH_TASK: %s", strerror(errno));
+	return request->log ? set_log(request->log) : 0;
+}
+
+static int exec_failed(const char *program, int error)
+{
+	return command_fail(child_exec_status(error), "%s: %s", program, strerror(error));
+}
+
+/* A log of our own, unless the user has one that is the same file for every process. */
+static int open_record_log(struct record_log *ret_log)
+{
+	const char *users = env_get(ENV_HEARTH_LOG);
+	struct record_log log = {.path = "/tmp/hearth-report-XXXXXX", .is_ours = true};
+	struct stat info;
+	int fd;
+
+	if (users && !strchr(users, '%') && strlen(users) < sizeof(log.path)) {
+		strcpy(log.path, users);
+		log.is_ours = false;
+		log.offset = stat(users, &info) ? 0 : (long)info.st_size;
+	} else if (users) {
+		return command_fail(CHILD_OWN_ERROR,
+			"--report reads one log: '%s' is another for each process", users);
+	} else {
+		fd = mkstemp(log.path);
+		if (fd < 0)
+			return command_fail(CHILD_OWN_ERROR, "%s: %s", log.path, strerror(errno));
+		close(fd);
+		setenv("HEARTH_LOG", log.path, 1);
+	}
+	*ret_log = log;
+	return 0;
+}
+
+/* What only the parent has seen: the end, and how long it took. */
+static void complete(struct run_log *runs, const struct child_end *end)
+{
+	for (size_t i = runs->count; i-- > 0;) {
+		struct run *run = &runs->runs[i];
+		char *exit = strdup(WIFSIGNALED(end->status) ? "killed" : "exited");
+
+		if (run->pid != end->pid || !exit) {
+			free(exit);
+			continue;
+		}
+		run->duration_us = end->wall_us;
+		free(run->exit);
+		run->exit = exit;
+		return;
+	}
+}
+
+static void print_runs(const struct request *request, const struct run_log *runs)
+{
+	if (request->is_json) {
+		command_print_json(show_json(runs, 0), stderr);
+		return;
+	}
+	if (!runs->count)
+		command_fail(0, "%s: no CUDA call was seen; `hearth doctor` may say why",
+			request->words[0]);
+	for (size_t i = 0; i < runs->count; i++) {
+		fputc('\n', stderr);
+		show_run(&runs->runs[i], stderr);
+	}
+	if (runs->damaged)
+		command_fail(0, "%zu damaged lines were skipped", runs->damaged);
+}
+
+static int run_and_report(const struct request *request)
+{
+	struct child_options options = {
+		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .words = request->words};
+	struct record_log log;
+	struct run_log runs = {0};
+	struct child_end end;
+	int rc = open_record_log(&log), load_rc;
+
+	if (rc)
+		return rc;
+	rc = child_run(&options, &end);
+	load_rc = rc ? 0 : load_file(log.path, log.offset, &runs);
+	if (log.is_ours)
+		unlink(log.path);
+	if (rc > 0)
+		return exec_failed(request->words[0], rc);
+	if (rc < 0)
+		return command_fail(CHILD_OWN_ERROR, "fork: %s", strerror(-rc));
+	/* A user's log that nobody has written to need not be there. */
+	if (load_rc && load_rc != -ENOENT)
+		command_fail(0, "%s: %s", log.path, strerror(-load_rc));
+	complete(&runs, &end);
+	print_runs(request, &runs);
+	run_log_done(&runs);
+	child_mirror(end.status);
+}
+
+static int run(int argc, char **argv)
+{
+	struct settings settings;
+	struct request request;
+	int rc = parse(argc, argv, &request);
+
+	if (!rc)
+		rc = set_environment(&request);
+	if (rc)
+		return rc;
+	settings_read(&settings);
+	/* Without a broker the program is as well off as without Hearth: no reason to fail. */
+	if (settings.is_on)
+		broker_spawn(&settings, NULL);
+	if (request.is_report)
+		return run_and_report(&request);
+	execvp(request.words[0], request.words);
+	return exec_failed(request.words[0], errno);
+}
+
+const struct command command_run = {
+	.name = "run",
+	.arguments = "[--report] [--task NAME] [--log FILE] [--] PROGRAM [ARGUMENT...]",
+	.summary = "Run a program under Hearth",
+	.help = "Adds libhearth.so to LD_PRELOAD, after what is there, starts a broker if none "
+		"runs,\n"
+		"and becomes the program.\n"
+		"\n"
+		"  --report     stay, and show the first CUDA calls on stderr when it has ended\n"
+		"  --json       the same as JSON\n"
+		"  --task NAME  a name for this run in reports (HEARTH_TASK)\n"
+		"  --log FILE   append records as JSON lines (HEARTH_LOG; %p is the pid, %h the "
+		"host)\n"
+		"\n"
+		"The exit status is the program's; 125 where Hearth itself failed, 126 where the\n"
+		"program could not be run, 127 where it was not found.\n",
+	.run = run,
+};

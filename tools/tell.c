@@ -1,0 +1,36 @@
+/* Orders to the broker. */
+#include "tell.h"
+
+#include "command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int tell_failure(int rc, const struct ask_reply *reply)
+{
+	const char *path = *reply->address.path ? reply->address.path : ADDRESS_SYSTEM;
+
+	if (rc == ASK_REFUSED)
+		return command_fail(COMMAND_FAILED, "the broker at %s refused: %s", path,
+			strerror(reply->code));
+	if (rc == -ENOENT)
+		return command_fail(COMMAND_FAILED, "no broker runs (looked for it at %s)", path);
+	if (rc == -EPERM)
+		return command_fail(COMMAND_FAILED,
+			"the broker at %s is neither yours nor root's: not asked", path);
+	return command_fail(
+		COMMAND_FAILED, "the broker at %s does not answer: %s", path, strerror(-rc));
+}
+
+int tell_broker(const struct wire_message *message)
+{
+	struct settings settings;
+	struct ask_reply reply;
+	int rc;
+
+	settings_read(&settings);
+	rc = ask_broker(&settings, message, &reply);
+	free(reply.text);
+	return rc ? tell_failure(rc, &reply) : COMMAND_OK;
+}
