@@ -16,6 +16,9 @@ HEARTH = BUILD / "tools/hearth"
 HEARTHD = BUILD / "tools/hearthd"
 PROGRAMS = BUILD / "tests/programs"
 DEADLINE_S = 60
+# A sanitizer's runtime, which has to come first in a process that takes our library built with it.
+RUNTIME = os.environ.get("HEARTH_TEST_RUNTIME")
+PRELOADS = f"{RUNTIME} {PRELOAD}" if RUNTIME else str(PRELOAD)
 
 
 class SystemTest(unittest.TestCase):
@@ -34,10 +37,12 @@ class SystemTest(unittest.TestCase):
                         XDG_STATE_HOME=str(self.dir / "state"),
                         SIMCUDA_MACHINE=str(self.dir / "machine"),
                         HEARTH_DRIVER=str(SIM))
+        if RUNTIME:
+            self.env["LD_PRELOAD"] = RUNTIME
 
     def preloaded(self, **more):
         """The environment of a program under libhearth.so."""
-        return {**self.env, "LD_PRELOAD": str(PRELOAD), **more}
+        return {**self.env, "LD_PRELOAD": PRELOADS, **more}
 
     def run_program(self, *command, env=None, timeout=DEADLINE_S, **options):
         """Run to the end; returns the CompletedProcess, output as bytes."""
@@ -52,7 +57,7 @@ class SystemTest(unittest.TestCase):
         env = dict(env or self.env)
         env["LD_LIBRARY_PATH"] = f"{SIM.parent}:{env.get('LD_LIBRARY_PATH', '')}".rstrip(":")
         plain = self.run_program(*command, env=env)
-        under = self.run_program(*command, env={**env, "LD_PRELOAD": str(PRELOAD)})
+        under = self.run_program(*command, env={**env, "LD_PRELOAD": PRELOADS})
         self.assertEqual((plain.returncode, plain.stdout, plain.stderr),
                          (under.returncode, under.stdout, under.stderr))
         return under
