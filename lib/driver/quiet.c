@@ -7,6 +7,7 @@
 #include "driver/imports.h"
 #include "driver/loaded.h"
 #include "driver/loader.h"
+#include "driver/quiet_files.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,13 +19,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Of libc's ABI (Itanium C++ ABI, 3.3.5): what atexit in a shared object becomes. */
+int __cxa_atexit(void (*function)(void *), void *argument, void *object);
+
 #define MAX_READS 384 /* 580.159.04 reads some 110 names, 126 times */
 #define NAME_SIZE 64
+#define MAX_EXITS 32 /* 580.159.04 registers 9 */
 
 struct env_read {
 	char name[NAME_SIZE];
 	const char *value; /* in the snapshot; NULL = unset */
 	enum quiet_stage stage;
+};
+
+struct exit_handler {
+	void (*function)(void *);
+	void *argument, *object;
 };
 
 static struct {
@@ -37,12 +47,14 @@ static struct {
 	unsigned int read_count;
 	bool is_spoilt; /* more was read than is remembered, or something was set */
 	struct env_read reads[MAX_READS];
+	unsigned int exit_count;
+	struct exit_handler exits[MAX_EXITS];
 } quiet;
 
 /* What dlopen(NULL) on the quiet thread answers: "what is already there". */
 static char present;
 
-static bool is_quiet_thread(void)
+bool quiet_is_thread(void)
 {
 	return atomic_load_explicit(&quiet.is_begun, memory_order_acquire) &&
 	       pthread_equal(quiet.thread, pthread_self());
@@ -79,7 +91,7 @@ static char *hook_getenv(const char *name)
 {
 	const char *value;
 
-	if (!is_quiet_thread())
+	if (!quiet_is_thread())
 		return env_get_for_driver(name);
 	value = find_in(quiet.snapshot, name);
 	record_read(name, value);
@@ -88,7 +100,7 @@ static char *hook_getenv(const char *name)
 
 static int hook_setenv(const char *name, const char *value, int overwrite)
 {
-	if (!is_quiet_thread())
+	if (!quiet_is_thread())
 		return setenv(name, value, overwrite);
 	quiet.is_spoilt = true;
 	return 0;
@@ -96,7 +108,7 @@ static int hook_setenv(const char *name, const char *value, int overwrite)
 
 static int hook_unsetenv(const char *name)
 {
-	if (!is_quiet_thread())
+	if (!quiet_is_thread())
 		return unsetenv(name);
 	quiet.is_spoilt = true;
 	return 0;
@@ -104,7 +116,7 @@ static int hook_unsetenv(const char *name)
 
 static void *hook_dlopen(const char *file, int mode)
 {
-	if (is_quiet_thread()) {
+	if (quiet_is_thread()) {
 		if (!file)
 			return &present;
 		if (!strcmp(file, "libcuda.so.1"))
@@ -115,7 +127,7 @@ static void *hook_dlopen(const char *file, int mode)
 
 static void *hook_dlsym(void *handle, const char *name)
 {
-	if (is_quiet_thread() && (handle == &present || handle == quiet.copy.handle)) {
+	if (quiet_is_thread() && (handle == &present || handle == quiet.copy.handle)) {
 		void *address = loaded_symbol(handle == &present ? &quiet.libc : &quiet.own, name);
 
 		if (address)
@@ -126,7 +138,7 @@ static void *hook_dlsym(void *handle, const char *name)
 
 static void *hook_dlvsym(void *handle, const char *name, const char *version)
 {
-	if (is_quiet_thread() && handle == &present) {
+	if (quiet_is_thread() && handle == &present) {
 		void *address = loaded_symbol_version(&quiet.libc, name, version);
 
 		if (address)
@@ -141,6 +153,14 @@ static int hook_dlclose(void *handle)
 	if (handle == &present || handle == quiet.copy.handle)
 		return 0;
 	return loader_close(handle);
+}
+
+static int hook_cxa_atexit(void (*function)(void *), void *argument, void *object)
+{
+	if (!quiet_is_thread() || quiet.exit_count == MAX_EXITS)
+		return __cxa_atexit(function, argument, object);
+	quiet.exits[quiet.exit_count++] = (struct exit_handler){function, argument, object};
+	return 0;
 }
 
 static int take_snapshot(void)
@@ -175,6 +195,7 @@ int quiet_prepare(const struct driver_copy *copy)
 		{"dlsym", (void *)hook_dlsym},
 		{"dlvsym", (void *)hook_dlvsym},
 		{"dlclose", (void *)hook_dlclose},
+		{"__cxa_atexit", (void *)hook_cxa_atexit},
 	};
 	int outcome;
 
@@ -188,6 +209,8 @@ int quiet_prepare(const struct driver_copy *copy)
 	if (outcome <= 0)
 		return outcome ? outcome : -ENOEXEC;
 	outcome = imports_redirect(copy->map, hooks, sizeof(hooks) / sizeof(*hooks));
+	if (outcome >= 0)
+		outcome = imports_redirect(copy->map, quiet_files_hooks, quiet_files_hook_count);
 	return outcome < 0 ? outcome : 0;
 }
 
@@ -201,6 +224,10 @@ void quiet_begin(enum quiet_stage stage)
 void quiet_end(void)
 {
 	atomic_store_explicit(&quiet.is_begun, false, memory_order_release);
+	for (unsigned int i = 0; i < quiet.exit_count; i++)
+		__cxa_atexit(
+			quiet.exits[i].function, quiet.exits[i].argument, quiet.exits[i].object);
+	quiet.exit_count = 0;
 }
 
 bool quiet_is_valid(enum quiet_stage stage, const char **ret_name)

@@ -5,6 +5,9 @@
  *   - reads the environment from a snapshot, since getenv beside the program's setenv crashes, and
  *     every read is recorded: what was read is what must still hold when the work is committed;
  *   - changes no environment: an attempt is recorded and makes the work invalid;
+ *   - has its exit handlers held back, so that a program that ends meanwhile does not run them
+ * while the thread is still inside; quiet_end hands them to libc;
+ *   - has its descriptors noted (driver/quiet_files.h);
  *   - is answered without the loader's lock where it asks the loader for what is already there
  *     (measured on 580.159.04: cuInit calls dlopen(NULL) and dlvsym eight times each and
  *     dlopen("libcuda.so.1") once).
@@ -24,10 +27,14 @@ enum quiet_stage { QUIET_INIT, QUIET_CONTEXT, QUIET_LIBRARY, QUIET_STAGES };
  * another negative errno. */
 int quiet_prepare(const struct driver_copy *copy);
 
+/* Is the calling thread the quiet one? */
+bool quiet_is_thread(void);
+
 /* The calling thread is the one; its reads count for `stage` until the next call. */
 void quiet_begin(enum quiet_stage stage);
 
-/* The calling thread is done: from now on nothing is answered from the snapshot. */
+/* The calling thread is done: from now on nothing is answered from the snapshot, and the exit
+ * handlers that were held back are registered. */
 void quiet_end(void);
 
 /* Do all variables that `stage` read still have the values it saw? Reads the live environment: call
