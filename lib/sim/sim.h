@@ -40,7 +40,8 @@ struct sim_row {
 	int since;
 	enum sim_variant variant;
 	int arity;
-	int before_init; /* what the entry answers before cuInit */
+	int before_init;       /* what the entry answers before cuInit, to pointers */
+	int before_init_zeros; /* the same, where all arguments are 0 */
 	sim_function *address;
 };
 extern const struct sim_row sim_rows[DRIVER_ROWS];
@@ -155,7 +156,7 @@ struct sim {
 	int device_count;                              /* visible ones */
 	int physical[SIM_MAX_DEVICES];                 /* by ordinal */
 	struct sim_context primary[SIM_MAX_DEVICES];   /* by ordinal */
-	int primary_flags[SIM_MAX_DEVICES];
+	unsigned int primary_flags[SIM_MAX_DEVICES];
 };
 extern struct sim sim;
 
@@ -169,6 +170,9 @@ struct sim_thread *sim_thread(void);
 /* The current context of the calling thread. Returns 0, 201 without one, 709 for a dead one. */
 int sim_context_current(struct sim_context **ret_context);
 
+/* Whether a context can be made with these flags. */
+bool sim_context_are_flags(unsigned int flags);
+
 /* Makes the device's memory and descriptors for a context, and waits the time it takes; undone by
  * sim_context_destroy. Called without sim.lock, with the device's context_lock. */
 int sim_context_make(struct sim_context *context);
@@ -180,8 +184,10 @@ struct sim_image; /* sim_image.c */
 
 /* Reads an image as it is handed to cuModuleLoadData or cuLibraryLoadData: ours, ELF, PTX, a fat
  * binary or its wrapper. Waits the time it takes. Called without sim.lock. */
-int sim_image_load(const void *code, struct sim_image **ret_image);
-int sim_image_load_file(const char *path, struct sim_image **ret_image);
+int sim_image_load(const void *code, bool is_library, struct sim_image **ret_image);
+int sim_image_load_file(const char *path, bool is_library, struct sim_image **ret_image);
+/* One that nobody can use; only libraries are made of such. */
+bool sim_image_is_broken(const struct sim_image *image);
 struct sim_image *sim_image_free(struct sim_image *image);
 /* What a kernel of that name does: an enum sim_work_kind, or -1 where the image lacks it. */
 int sim_image_find(const struct sim_image *image, const char *name);
@@ -306,8 +312,10 @@ struct sim_env {
 extern struct sim_env sim_env;
 void sim_env_read_init(void);
 void sim_env_read_retain(void);
-/* Which GPUs CUDA_VISIBLE_DEVICES leaves, in its order. */
-int sim_env_visible(int present, int ret_physical[SIM_MAX_DEVICES]);
+/* Which GPUs CUDA_VISIBLE_DEVICES leaves, in its order, as seen on an H200 (driver 580.159.04): the
+ * list is ordinals or, where it begins with "GPU-", UUIDs; it ends at the first item that names
+ * none. 0, 100 where none is left, 101 where one stands twice. */
+int sim_env_visible(int present, int *ret_count, int ret_physical[SIM_MAX_DEVICES]);
 /* The 16 bytes that identify a GPU of the machine. */
 void sim_device_uuid(int physical, unsigned char ret_uuid[16]);
 

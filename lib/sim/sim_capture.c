@@ -105,11 +105,13 @@ int sim_capture_end(const word *arg)
 		return rc;
 	if (!arg[1])
 		return SIM_INVALID_VALUE;
+	*(void **)arg[1] = NULL;
 	if (!stream || !stream->capture.is_on)
 		return SIM_ILLEGAL_STATE;
-	if (stream->capture.mode != RELAXED && stream->capture.thread != sim_thread())
+	if (stream->capture.mode != RELAXED && stream->capture.thread != sim_thread()) {
+		sim_capture_drop(stream);
 		return SIM_STREAM_CAPTURE_WRONG_THREAD;
-	*(void **)arg[1] = NULL;
+	}
 	if (stream->capture.is_invalid) {
 		sim_capture_drop(stream);
 		return SIM_STREAM_CAPTURE_INVALIDATED;

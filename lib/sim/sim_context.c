@@ -9,11 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONTEXT_BYTES (524 * SIM_MIB) /* with the 4 MiB of cuInit: what a process is seen to hold  \
-				       */
+#define CONTEXT_BYTES                                                                              \
+	(524 * SIM_MIB) /* with the 4 MiB of cuInit: what a process is seen to hold                \
+			 */
 #define API_V1 3010
 #define API_V2 3020
-#define CREATE_FLAGS 0xff
+#define SCHEDULE_FLAGS 7 /* at most one of them */
+#define MAP_HOST 8       /* always on */
+#define KNOWN_FLAGS 0xff
+#define NO_LIMIT SIZE_MAX
 #define LEAST_PRIORITY 0
 #define GREATEST_PRIORITY (-5)
 
@@ -37,6 +41,13 @@ int sim_context_current(struct sim_context **ret_context)
 		return context->fault;
 	*ret_context = context;
 	return SIM_SUCCESS;
+}
+
+bool sim_context_are_flags(unsigned int flags)
+{
+	unsigned int schedule = flags & SCHEDULE_FLAGS;
+
+	return !(flags & ~(unsigned int)KNOWN_FLAGS) && !(schedule & (schedule - 1));
 }
 
 /* What more or fewer hardware connections cost: 60, 115 and 590 ms with 1, 8 and 32. */
@@ -96,7 +107,7 @@ static int create(
 	struct sim_context *context;
 	int rc;
 
-	if (!ret_context || flags & ~(unsigned int)CREATE_FLAGS)
+	if (!ret_context || !sim_context_are_flags(flags))
 		return SIM_INVALID_VALUE;
 	if (device < 0 || device >= sim.device_count)
 		return SIM_INVALID_DEVICE;
@@ -148,6 +159,8 @@ int sim_context_destroy(const word *arg)
 	struct sim_context *context;
 	int device;
 
+	if (!arg[0])
+		return SIM_INVALID_VALUE;
 	pthread_mutex_lock(&sim.lock);
 	context = sim_object_find(arg[0], SIM_CONTEXT);
 	if (!context || context->is_primary || !context->is_alive) {
@@ -204,9 +217,9 @@ int sim_context_set(const word *arg)
 
 int sim_context_push(const word *arg)
 {
-	struct sim_context *context = find_live(arg[0]);
+	struct sim_context *context = sim_object_find(arg[0], SIM_CONTEXT);
 
-	if (!arg[0] || !context)
+	if (!context)
 		return SIM_INVALID_CONTEXT;
 	if (thread.depth == (int)(sizeof(thread.stack) / sizeof(thread.stack[0])))
 		return SIM_OUT_OF_MEMORY;
@@ -245,9 +258,15 @@ int sim_context_device_of(const word *arg)
 	return rc;
 }
 
+/* Also of a context that is current but no longer active. */
 int sim_context_device(const word *arg)
 {
-	return sim_context_device_of((const word[]){arg[0], 0});
+	if (!arg[0])
+		return SIM_INVALID_VALUE;
+	if (!thread.depth)
+		return SIM_INVALID_CONTEXT;
+	*(int *)arg[0] = thread.stack[thread.depth - 1]->device;
+	return SIM_SUCCESS;
 }
 
 int sim_context_api(const word *arg)
@@ -270,7 +289,7 @@ int sim_context_get_flags(const word *arg)
 	if (!arg[0])
 		return SIM_INVALID_VALUE;
 	if (!rc)
-		*(unsigned int *)arg[0] = context->flags;
+		*(unsigned int *)arg[0] = context->flags | MAP_HOST;
 	return rc;
 }
 
@@ -296,10 +315,11 @@ int sim_context_get_id(const word *arg)
 	return rc;
 }
 
-/* CU_LIMIT_STACK_SIZE, PRINTF_FIFO_SIZE, MALLOC_HEAP_SIZE and the like, as an H200 has them. */
+/* CU_LIMIT_*, by number, as an H200 answers. */
 int sim_context_limit(const word *arg)
 {
-	static const size_t limits[] = {1024, 7864320, 8388608, 2, 2048, 64, 0};
+	static const size_t limits[] = {
+		1024, 8650752, 8388608, NO_LIMIT, 2048, 64, 11796480, 232448, 0, NO_LIMIT};
 	struct sim_context *context;
 	int rc = sim_context_current(&context);
 
@@ -308,6 +328,8 @@ int sim_context_limit(const word *arg)
 	if (rc)
 		return rc;
 	if ((int)arg[1] < 0 || (size_t)(int)arg[1] >= sizeof(limits) / sizeof(limits[0]))
+		return SIM_INVALID_VALUE;
+	if (limits[(int)arg[1]] == NO_LIMIT)
 		return SIM_UNSUPPORTED_LIMIT;
 	*(size_t *)arg[0] = limits[(int)arg[1]];
 	return SIM_SUCCESS;

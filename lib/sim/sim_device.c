@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMPUTE_MODE_ATTRIBUTE 20
 #define FIRST_BUS 0x40
+
+/* CU_DEVICE_ATTRIBUTE_* that are not the same for all devices. */
+enum { COMPUTE_MODE = 20, PCI_BUS = 33, PCI_DEVICE = 34, PCI_DOMAIN = 50 };
 
 static const struct {
 	int attribute, value;
@@ -90,8 +92,16 @@ int sim_device_attribute(const word *arg)
 		return SIM_INVALID_VALUE;
 	if (!is_device(arg[2]))
 		return SIM_INVALID_DEVICE;
-	if (number == COMPUTE_MODE_ATTRIBUTE) {
+	switch (number) {
+	case COMPUTE_MODE:
 		*(int *)arg[0] = sim_machine_compute_mode(sim.physical[(int)arg[2]]);
+		return SIM_SUCCESS;
+	case PCI_BUS:
+		*(int *)arg[0] = FIRST_BUS + sim.physical[(int)arg[2]];
+		return SIM_SUCCESS;
+	case PCI_DEVICE:
+	case PCI_DOMAIN:
+		*(int *)arg[0] = 0;
 		return SIM_SUCCESS;
 	}
 	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)

@@ -11,7 +11,8 @@
 
 #define DEFAULT_CONNECTIONS 8
 #define MAX_CONNECTIONS 32
-#define UUID_TEXT 40 /* "GPU-" + 36 + NUL */
+#define UUID_MARK "GPU-"
+#define UUID_TEXT 41 /* the mark, 36 and NUL */
 
 struct sim_env sim_env;
 
@@ -69,7 +70,7 @@ void sim_device_uuid(int physical, unsigned char ret_uuid[16])
 static void uuid_text(int physical, char ret_text[UUID_TEXT])
 {
 	unsigned char uuid[16];
-	int length = snprintf(ret_text, UUID_TEXT, "GPU-");
+	int length = snprintf(ret_text, UUID_TEXT, UUID_MARK);
 
 	sim_device_uuid(physical, uuid);
 	for (int i = 0; i < 16; i++)
@@ -77,64 +78,65 @@ static void uuid_text(int physical, char ret_text[UUID_TEXT])
 			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
-/* The GPU that a UUID or a prefix of one names, or -1 for none or several. */
+/* Hexadecimal digits of a UUID are compared without case, up to the end of the shorter text. */
+static bool is_prefix(const char *text, size_t length, const char *uuid)
+{
+	size_t whole = strlen(uuid);
+
+	return !strncasecmp(text, uuid, length < whole ? length : whole);
+}
+
+/* The GPU that a UUID or the beginning of one names, or -1 for none or several. What follows a
+ * whole UUID is not looked at. */
 static int by_uuid(const char *text, size_t length, int present)
 {
 	char uuid[UUID_TEXT];
 	int found = -1;
 
+	if (length <= strlen(UUID_MARK) || strncmp(text, UUID_MARK, strlen(UUID_MARK)))
+		return -1;
 	for (int i = 0; i < present; i++) {
 		uuid_text(i, uuid);
-		if (length > strlen("GPU-") && !strncasecmp(uuid, text, length)) {
-			if (found >= 0)
-				return -1;
-			found = i;
-		}
+		if (!is_prefix(text, length, uuid))
+			continue;
+		if (found >= 0)
+			return -1;
+		found = i;
 	}
 	return found;
 }
 
-/* The GPU that one item of the list names, or -1. */
-static int parse(const char *text, size_t length, int present)
+/* The ordinal that an item begins with, as 32 bits, or -1. What follows is not looked at. */
+static int by_ordinal(const char *text, int present)
 {
 	char *end;
-	long ordinal;
+	int ordinal = (int)strtol(text, &end, 10);
 
-	while (length && (*text == ' ' || *text == '\t')) {
-		text++;
-		length--;
-	}
-	if (length > 4 && !strncasecmp(text, "GPU-", 4))
-		return by_uuid(text, length, present);
-	ordinal = strtol(text, &end, 10);
-	if (end == text || ordinal < 0 || ordinal >= present)
-		return -1;
-	return (int)ordinal;
+	return end == text || ordinal < 0 || ordinal >= present ? -1 : ordinal;
 }
 
-int sim_env_visible(int present, int ret_physical[SIM_MAX_DEVICES])
+int sim_env_visible(int present, int *ret_count, int ret_physical[SIM_MAX_DEVICES])
 {
 	const char *text = sim_env.visible_devices;
+	bool is_by_uuid = !strncmp(text, UUID_MARK, strlen(UUID_MARK));
 	int count = 0;
 
-	if (!sim_env.has_visible_devices) {
-		for (int i = 0; i < present; i++)
-			ret_physical[i] = i;
-		return present;
-	}
-	while (count < SIM_MAX_DEVICES) {
-		size_t length = strcspn(text, ",");
-		int physical = parse(text, length, present);
+	for (; !sim_env.has_visible_devices && count < present; count++)
+		ret_physical[count] = count;
+	while (sim_env.has_visible_devices && text && count < SIM_MAX_DEVICES) {
+		const char *comma = strchr(text, ',');
+		size_t length = comma ? (size_t)(comma - text) : strlen(text);
+		int physical =
+			is_by_uuid ? by_uuid(text, length, present) : by_ordinal(text, present);
 
 		if (physical < 0)
-			return count;
+			break;
 		for (int i = 0; i < count; i++)
 			if (ret_physical[i] == physical)
-				return 0;
+				return SIM_INVALID_DEVICE;
 		ret_physical[count++] = physical;
-		if (!text[length])
-			return count;
-		text += length + 1;
+		text = comma ? comma + 1 : NULL;
 	}
-	return count;
+	*ret_count = count;
+	return count ? SIM_SUCCESS : SIM_NO_DEVICE;
 }

@@ -78,14 +78,13 @@ int sim_event_sync(const word *arg)
 {
 	struct sim_event *event;
 	uint64_t until_us = 0;
-	int rc = SIM_SUCCESS;
+	int rc;
 
 	pthread_mutex_lock(&sim.lock);
 	event = sim_object_find(arg[0], SIM_EVENT);
-	if (event)
+	rc = event ? sim_capture_check() : SIM_INVALID_HANDLE;
+	if (!rc)
 		until_us = event->done_us;
-	else
-		rc = SIM_INVALID_HANDLE;
 	pthread_mutex_unlock(&sim.lock);
 	sim_wait_until(until_us);
 	return rc;

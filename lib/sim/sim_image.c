@@ -37,6 +37,7 @@ struct fat_header {
 struct sim_image {
 	uint64_t size;
 	bool has_any_kernel; /* an image whose names we cannot read */
+	bool is_broken;      /* a library takes any text, and finds out when it is used */
 	int count;
 	struct {
 		char name[SIM_NAME_SIZE];
@@ -187,7 +188,12 @@ static int read_any(struct sim_image *image, const void *code)
 	return magic == FAT_MAGIC ? read_fat(image, code) : read_image(image, code);
 }
 
-int sim_image_load(const void *code, struct sim_image **ret_image)
+bool sim_image_is_broken(const struct sim_image *image)
+{
+	return image->is_broken;
+}
+
+int sim_image_load(const void *code, bool is_library, struct sim_image **ret_image)
 {
 	struct sim_image *image;
 	double ms;
@@ -199,7 +205,8 @@ int sim_image_load(const void *code, struct sim_image **ret_image)
 	if (!image)
 		return SIM_OUT_OF_MEMORY;
 	rc = read_any(image, code);
-	if (rc) {
+	image->is_broken = rc == SIM_INVALID_IMAGE;
+	if (rc && !(image->is_broken && is_library)) {
 		sim_image_free(image);
 		return rc;
 	}
@@ -211,7 +218,7 @@ int sim_image_load(const void *code, struct sim_image **ret_image)
 	return SIM_SUCCESS;
 }
 
-int sim_image_load_file(const char *path, struct sim_image **ret_image)
+int sim_image_load_file(const char *path, bool is_library, struct sim_image **ret_image)
 {
 	struct stat status;
 	char *text = NULL;
@@ -229,7 +236,7 @@ int sim_image_load_file(const char *path, struct sim_image **ret_image)
 		got = read(fd, text, (size_t)status.st_size);
 	close(fd);
 	if (got > 0)
-		rc = sim_image_load(text, ret_image);
+		rc = sim_image_load(text, is_library, ret_image);
 	free(text);
 	return rc;
 }

@@ -147,9 +147,9 @@ static int initialize(void)
 	touch_loader_lock("init");
 	if (!self)
 		self = dlopen("libcuda.so.1", RTLD_NOW);
-	sim.device_count = sim_env_visible(present, sim.physical);
-	if (sim.device_count <= 0)
-		return undo(SIM_NO_DEVICE);
+	rc = sim_env_visible(present, &sim.device_count, sim.physical);
+	if (rc)
+		return undo(rc);
 	listener = bind_socket();
 	wake = eventfd(0, EFD_CLOEXEC);
 	if (listener < 0 || wake < 0)

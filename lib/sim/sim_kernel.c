@@ -48,6 +48,8 @@ int sim_kernel_get(struct sim_holder *holder, const char *name, enum sim_kind ki
 	int work = sim_image_find(holder->image, name);
 	struct sim_kernel *kernel = holder->kernels;
 
+	if (sim_image_is_broken(holder->image))
+		return SIM_INVALID_IMAGE;
 	if (work < 0 || strlen(name) >= SIM_NAME_SIZE)
 		return SIM_NOT_FOUND;
 	while (kernel && (kernel->object.kind != kind || kernel->object.context != context ||

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#define MAX_THREADS 1024    /* of a block */
 #define LAUNCH_WORDS 8      /* cuLaunchKernel: grid, block, shared bytes, after the function */
 #define EX_STREAM_OFFSET 32 /* of hStream in CUlaunchConfig */
 
@@ -116,6 +117,8 @@ static int launch(word function, const unsigned int *shape, word stream, void *c
 	for (int i = 0; i < 6; i++)
 		if (!shape[i])
 			return SIM_INVALID_VALUE;
+	if ((uint64_t)shape[3] * shape[4] * shape[5] > MAX_THREADS)
+		return SIM_INVALID_VALUE;
 	if (!params && extra)
 		return SIM_NOT_SUPPORTED;
 	rc = find(function, &kind, &is_first);

@@ -10,13 +10,8 @@ static int load(const word *arg, bool is_file)
 
 	if (!arg[0] || !arg[1])
 		return SIM_INVALID_VALUE;
-	pthread_mutex_lock(&sim.lock);
-	rc = sim_capture_check();
-	pthread_mutex_unlock(&sim.lock);
-	if (rc)
-		return rc;
-	rc = is_file ? sim_image_load_file((const char *)arg[1], &image)
-		     : sim_image_load((const void *)arg[1], &image);
+	rc = is_file ? sim_image_load_file((const char *)arg[1], true, &image)
+		     : sim_image_load((const void *)arg[1], true, &image);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&sim.lock);

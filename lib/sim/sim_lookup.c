@@ -7,6 +7,7 @@
 #include "sim/sim.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define FLAG_PER_THREAD 2 /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
 #define KNOWN_FLAGS 3
@@ -89,28 +90,32 @@ static const struct sim_row *find(
 	return best;
 }
 
-static int lookup(const word *arg, enum status *ret_status)
+static int lookup(const word *arg, bool is_old, enum status *ret_status)
 {
 	const char *name = (const char *)arg[0];
 	sim_function **ret_address = (sim_function **)arg[1];
 	int version = (int)arg[2];
 	uint64_t flags = arg[3];
 	const struct sim_row *row;
+	sim_function *address;
 
 	*ret_status = STATUS_NOT_FOUND;
-	if (!name || !ret_address || flags & ~(uint64_t)KNOWN_FLAGS || flags == KNOWN_FLAGS)
+	if (!name || !ret_address || version > driver_version() || flags & ~(uint64_t)KNOWN_FLAGS ||
+		flags == KNOWN_FLAGS)
 		return SIM_INVALID_VALUE;
 	row = find(name, version, flags, ret_status);
-	*ret_address = row ? row->address : sim_extra_find(name, version);
-	if (*ret_address)
+	address = row ? row->address : sim_extra_find(name, version);
+	if (address)
 		*ret_status = STATUS_FOUND;
+	if (address || !is_old)
+		*ret_address = address;
 	return SIM_SUCCESS;
 }
 
 int sim_lookup_proc(const word *arg)
 {
 	enum status status;
-	int rc = lookup(arg, &status);
+	int rc = lookup(arg, true, &status);
 
 	return !rc && status != STATUS_FOUND ? SIM_NOT_FOUND : rc;
 }
@@ -118,7 +123,7 @@ int sim_lookup_proc(const word *arg)
 int sim_lookup_proc_v2(const word *arg)
 {
 	enum status status;
-	int rc = lookup(arg, &status);
+	int rc = lookup(arg, false, &status);
 
 	if (!rc && arg[4])
 		*(int *)arg[4] = (int)status;
@@ -134,6 +139,8 @@ int simcuda_is_simulated(void)
 
 int sim_lookup_version(const word *arg)
 {
+	if (atomic_load(&sim.state) == SIM_GONE && atomic_load(&sim.pid) == getpid())
+		return SIM_DEINITIALIZED;
 	if (!arg[0])
 		return SIM_INVALID_VALUE;
 	*(int *)arg[0] = driver_version();

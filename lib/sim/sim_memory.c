@@ -88,12 +88,15 @@ static void drop(struct allocation **link)
 static int release(uint64_t address, bool is_host)
 {
 	struct sim_context *context;
-	int rc = sim_context_current(&context);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (!address)
 		return SIM_SUCCESS;
+	rc = sim_context_current(&context);
+	if (!rc)
+		rc = sim_capture_check();
+	if (rc)
+		return rc;
 	for (struct allocation **link = &allocations; *link; link = &(*link)->next)
 		if ((*link)->address == address && ((*link)->owner == HOST) == is_host) {
 			drop(link);

@@ -9,8 +9,6 @@ static int check_context(struct sim_context **ret_context)
 
 	pthread_mutex_lock(&sim.lock);
 	rc = sim_context_current(ret_context);
-	if (!rc)
-		rc = sim_capture_check();
 	pthread_mutex_unlock(&sim.lock);
 	return rc;
 }
@@ -41,9 +39,9 @@ static int load(const word *arg, bool is_file)
 		return SIM_INVALID_VALUE;
 	rc = check_context(&context);
 	if (!rc && is_file)
-		rc = sim_image_load_file((const char *)arg[1], &image);
+		rc = sim_image_load_file((const char *)arg[1], false, &image);
 	else if (!rc)
-		rc = sim_image_load((const void *)arg[1], &image);
+		rc = sim_image_load((const void *)arg[1], false, &image);
 	return rc ? rc : keep(image, context, (struct sim_holder **)arg[0]);
 }
 
@@ -84,9 +82,11 @@ int sim_module_function(const word *arg)
 		rc = sim_kernel_get(module, (const char *)arg[2], SIM_FUNCTION,
 			module->object.context, &kernel);
 	pthread_mutex_unlock(&sim.lock);
-	if (!rc)
-		*(struct sim_kernel **)arg[0] = kernel;
-	return rc;
+	if (rc)
+		return rc;
+	sim_kernel_load((word)kernel);
+	*(struct sim_kernel **)arg[0] = kernel;
+	return SIM_SUCCESS;
 }
 
 /* (count out, module) */

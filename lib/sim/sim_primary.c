@@ -27,7 +27,7 @@ int sim_primary_retain(const word *arg)
 	if (!context->is_alive) {
 		sim_env_read_retain();
 		sim_init_touch_retain();
-		context->flags = (unsigned int)sim.primary_flags[device];
+		context->flags = sim.primary_flags[device];
 		rc = sim_context_make(context);
 	}
 	pthread_mutex_lock(&sim.lock);
@@ -40,6 +40,8 @@ int sim_primary_retain(const word *arg)
 	return rc;
 }
 
+/* One reference less. A reset has not taken the references away, so releases that come after it
+ * still count. */
 int sim_primary_release(const word *arg)
 {
 	int device = device_of(arg[0]), rc = SIM_SUCCESS;
@@ -49,40 +51,60 @@ int sim_primary_release(const word *arg)
 		return SIM_INVALID_DEVICE;
 	context = &sim.primary[device];
 	pthread_mutex_lock(&sim.context_lock[device]);
-	if (!context->is_alive || !context->references)
+	if (!context->references)
 		rc = SIM_INVALID_CONTEXT;
-	else if (!--context->references)
-		sim_context_unmake(context);
+	else if (!--context->references) {
+		if (context->is_alive)
+			sim_context_unmake(context);
+		sim.primary_flags[device] = 0;
+	}
 	pthread_mutex_unlock(&sim.context_lock[device]);
 	return rc;
+}
+
+/* The older one does not mind a release too many. */
+int sim_primary_release_v1(const word *arg)
+{
+	int rc = sim_primary_release(arg);
+
+	return rc == SIM_INVALID_CONTEXT ? SIM_SUCCESS : rc;
 }
 
 int sim_primary_reset(const word *arg)
 {
 	int device = device_of(arg[0]);
-	struct sim_context *context;
 
 	if (device < 0)
 		return SIM_INVALID_DEVICE;
-	context = &sim.primary[device];
 	pthread_mutex_lock(&sim.context_lock[device]);
-	if (context->is_alive)
-		sim_context_unmake(context);
-	context->references = 0;
+	if (sim.primary[device].is_alive)
+		sim_context_unmake(&sim.primary[device]);
 	pthread_mutex_unlock(&sim.context_lock[device]);
 	return SIM_SUCCESS;
 }
 
+/* Takes flags also while the context is active. */
 int sim_primary_set_flags(const word *arg)
 {
 	int device = device_of(arg[0]);
+	unsigned int flags = (unsigned int)arg[1];
 
 	if (device < 0)
 		return SIM_INVALID_DEVICE;
-	if (sim.primary[device].is_alive && sim.primary[device].flags != (unsigned int)arg[1])
-		return SIM_PRIMARY_CONTEXT_ACTIVE;
-	sim.primary_flags[device] = (int)arg[1];
+	if (!sim_context_are_flags(flags))
+		return SIM_INVALID_VALUE;
+	sim.primary_flags[device] = flags;
+	sim.primary[device].flags = flags;
 	return SIM_SUCCESS;
+}
+
+int sim_primary_set_flags_v1(const word *arg)
+{
+	int device = device_of(arg[0]);
+
+	if (device >= 0 && sim.primary[device].is_alive)
+		return SIM_PRIMARY_CONTEXT_ACTIVE;
+	return sim_primary_set_flags(arg);
 }
 
 int sim_primary_state(const word *arg)
@@ -93,7 +115,7 @@ int sim_primary_state(const word *arg)
 		return SIM_INVALID_DEVICE;
 	if (!arg[1] || !arg[2])
 		return SIM_INVALID_VALUE;
-	*(unsigned int *)arg[1] = (unsigned int)sim.primary_flags[device];
+	*(unsigned int *)arg[1] = sim.primary_flags[device];
 	*(int *)arg[2] = sim.primary[device].is_alive;
 	return SIM_SUCCESS;
 }

@@ -105,6 +105,8 @@ int sim_stream_sync(const word *arg)
 		stream->capture.is_invalid = true;
 		rc = SIM_STREAM_CAPTURE_UNSUPPORTED;
 	}
+	if (!rc && !stream)
+		rc = sim_capture_check();
 	if (!rc)
 		until_us = stream ? stream->busy_until_us : context->busy_until_us;
 	pthread_mutex_unlock(&sim.lock);

@@ -17,7 +17,7 @@ static const struct {
 	SECTION(lookup) SECTION(errors) SECTION(before) SECTION(init) SECTION(visible) SECTION(
 		late) SECTION(fork) SECTION(copy) SECTION(exit) SECTION(attributes) SECTION(device)
 		SECTION(primary) SECTION(reset) SECTION(flags) SECTION(stack) SECTION(created)
-			SECTION(memory) SECTION(module) SECTION(library) SECTION(eager)
+			SECTION(old) SECTION(memory) SECTION(module) SECTION(library) SECTION(eager)
 				SECTION(launch) SECTION(stream) SECTION(event) SECTION(capture)
 					SECTION(modes) SECTION(graph)
 #undef SECTION
@@ -81,6 +81,7 @@ int main(int argc, char **argv)
 {
 	int failed = 0;
 
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
 		int is_wanted = argc == 1;
 

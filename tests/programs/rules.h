@@ -39,6 +39,7 @@ void rules_reset(void);
 void rules_flags(void);
 void rules_stack(void);
 void rules_created(void);
+void rules_old(void);
 void rules_memory(void);
 void rules_module(void);
 void rules_library(void);

@@ -267,6 +267,7 @@ void rules_copy(void)
 
 static void at_exit_before(void)
 {
+	const char *name;
 	int number;
 
 	SHOW("at exit, registered before cuInit", cuDeviceGetCount, W(&number));
@@ -274,6 +275,10 @@ static void at_exit_before(void)
 	SHOW("at exit, registered before cuInit", cuCtxSynchronize, 0);
 	SHOW("at exit, registered before cuInit", cuDevicePrimaryCtxRelease_v2, 0);
 	SHOW("at exit, registered before cuInit", cuInit, 0);
+	SHOW("at exit, registered before cuInit", cuGetErrorName, 2, W(&name));
+	SHOW("at exit, registered before cuInit", cuGetProcAddress_v2, W("cuInit"), W(&name), 13000,
+		0, 0);
+	SHOW("at exit, registered before cuInit", cuCtxGetCurrent, W(&name));
 }
 
 static void at_exit_after(void)

@@ -7,7 +7,7 @@
 
 #define PTX(name)                                                                                  \
 	".version 7.0\n.target sm_50\n.address_size 64\n.visible .entry " name "()\n{\n\tret;\n}"  \
-									       "\n"
+	"\n"
 
 static const char ptx[] = PTX("nop");
 
@@ -114,6 +114,9 @@ void rules_library(void)
 	SHOW("no image", cuLibraryLoadData, W(&other), 0, 0, 0, 0, 0, 0, 0);
 	SHOW("garbage", cuLibraryLoadData, W(&other), W("garbage, at that, and long enough"), 0, 0,
 		0, 0, 0, 0);
+	SHOW("garbage", cuLibraryGetKernel, W(&kernel), other, W("nop"));
+	SHOW("garbage", cuLibraryGetKernelCount, W(&count), other);
+	SHOW("", cuLibraryGetKernel, W(&kernel), library, W("nop"));
 	SHOW("preserved", cuLibraryLoadData, W(&other), W(ptx), 0, 0, 0, W(&option), W(&(word){0}),
 		1);
 	SHOW("no file", cuLibraryLoadFromFile, W(&other), W("/nonexistent/module.cubin"), 0, 0, 0,
