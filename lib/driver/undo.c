@@ -128,13 +128,15 @@ static void *speculate(void *argument)
 static bool start(struct child *child)
 {
 	pthread_t thread;
+	int error;
 
 	if (!check(child, "open", copy_open(child->path, &child->quiet_copy), 0) ||
 		!find_entries(child, &child->quiet_copy, &child->quiet) ||
-		!check(child, "redirect imports", quiet_prepare(&child->quiet_copy), 0) ||
-		!check(child, "create a thread", pthread_create(&thread, NULL, speculate, child),
-			0))
+		!check(child, "redirect imports", quiet_prepare(&child->quiet_copy), 0))
 		return false;
+	error = pthread_create(&thread, NULL, speculate, child);
+	if (error)
+		return check(child, "create a thread", error, 0);
 	pthread_join(thread, NULL);
 	return child->message.rc == CUDA_SUCCESS &&
 	       check(child, "environment was set", !quiet_is_valid(QUIET_INIT, NULL), 0);
