@@ -59,7 +59,6 @@ void rules_lookup(void)
 		ask("cuStreamGetCaptureInfo", 11030, flags);
 		ask("cuInit", 13000, flags);
 	}
-	SHOW("no name", cuGetProcAddress_v2, 0, W(&pointer), 13000, 0, W(&status));
 	SHOW("no status", cuGetProcAddress_v2, W("cuInit"), W(&pointer), 13000, 0, 0);
 	SHOW("no status, unknown", cuGetProcAddress_v2, W("cuNo"), W(&pointer), 13000, 0, 0);
 	SHOW("unknown table", cuGetExportTable, W(&pointer), W("0123456789abcdef"));

@@ -49,7 +49,6 @@ void rules_before(void)
 	SHOW("", cuLaunchKernel, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0);
 	SHOW("", cuPointerGetAttribute, W(&out), 2, W(&out));
 	SHOW("", cuGraphCreate, W(&out), 0);
-	SHOW("", cuFuncGetAttribute, W(&number), 0, 0);
 }
 
 void rules_init(void)
