@@ -9,6 +9,7 @@
 static const struct command *const commands[] = {
 	&command_run,
 	&command_report,
+	&command_profile,
 	&command_release,
 	&command_stop,
 };
