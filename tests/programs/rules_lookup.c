@@ -48,7 +48,6 @@ void rules_lookup(void)
 	static const int versions[] = {
 		0, 1000, 2000, 3020, 4000, 7000, 10010, 11030, 12000, 12050, 13000, 13030, 99999};
 	void *pointer = NULL;
-	int status;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		for (size_t j = 0; j < sizeof(versions) / sizeof(versions[0]); j++)
