@@ -60,6 +60,14 @@ static void *watched_dlsym(void *handle, const char *name)
 	return dlsym(handle, name);
 }
 
+static void *watched_dlvsym(void *handle, const char *name, const char *version)
+{
+	void *address = dlvsym(handle, name, version);
+
+	note(version, name, (long)address);
+	return address;
+}
+
 static int watched_dlclose(void *handle)
 {
 	note("dlclose", "handle", (long)handle);
@@ -94,6 +102,7 @@ static const struct {
 } watched[] = {
 	{"dlopen", watched_dlopen},
 	{"dlsym", watched_dlsym},
+	{"dlvsym", watched_dlvsym},
 	{"dlclose", watched_dlclose},
 	{"dladdr", watched_dladdr},
 	{"dl_iterate_phdr", watched_iterate},

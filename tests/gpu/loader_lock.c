@@ -71,6 +71,12 @@ static void *prepared_dlsym(void *handle, const char *name)
 	return NULL;
 }
 
+static void *prepared_dlvsym(void *handle, const char *name, const char *version)
+{
+	dprintf(STDOUT_FILENO, "  unprepared dlvsym(%p, %s, %s)\n", handle, name, version);
+	return NULL;
+}
+
 static int prepared_dlclose(void *handle)
 {
 	(void)handle;
@@ -94,9 +100,11 @@ static void redirect(void)
 {
 	main_handle = dlopen(NULL, RTLD_NOW);
 	driver_handle = speculated.handle;
-	printf("redirected dlopen %d, dlsym %d, dlclose %d, dladdr %d, dl_iterate_phdr %d\n",
+	printf("redirected dlopen %d, dlsym %d, dlvsym %d, dlclose %d, dladdr %d, dl_iterate_phdr "
+	       "%d\n",
 		slots_redirect(speculated.map, "dlopen", prepared_dlopen),
 		slots_redirect(speculated.map, "dlsym", prepared_dlsym),
+		slots_redirect(speculated.map, "dlvsym", prepared_dlvsym),
 		slots_redirect(speculated.map, "dlclose", prepared_dlclose),
 		slots_redirect(speculated.map, "dladdr", prepared_dladdr),
 		slots_redirect(speculated.map, "dl_iterate_phdr", prepared_iterate));

@@ -87,5 +87,10 @@ class Broker:
         return self
 
     def __exit__(self, *_):
-        self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            self.stop()
+        finally:
+            if self.process:
+                self.process.kill()
+                self.process.wait()
+            shutil.rmtree(self.folder, ignore_errors=True)

@@ -5,10 +5,9 @@ import subprocess
 from . import build
 
 SECONDS = 40
-LOCK_MODES = ("native", "native warm", "init", "init warm", "init redirect", "init redirect warm",
-              "init first redirect warm", "retain", "retain redirect warm",
-              "escape-init", "escape-init warm", "escape-init redirect", "escape-init first",
-              "escape-init first redirect warm", "escape-retain", "escape-retain first")
+LOCK_MODES = ("native", "init", "init redirect", "init first redirect", "retain",
+              "retain redirect", "escape-init", "escape-init redirect", "escape-init first",
+              "escape-retain first")
 
 
 def _run(context, *command):
