@@ -39,22 +39,23 @@ def _build_environment():
     return environment
 
 
-def _tool(name, module, environment):
-    """The command of a build tool: on PATH, beside this python, or as a module of it."""
-    found = shutil.which(name, path=environment["PATH"])
-    return [found] if found else [sys.executable, "-m", module]
+def _meson(environment):
+    """meson's command: on PATH, beside this python, or as a module of it."""
+    found = shutil.which("meson", path=environment["PATH"])
+    return [found] if found else [sys.executable, "-m", "mesonbuild.mesonmain"]
 
 
 def build_hearth(folder):
     """Configure where needed, and build Hearth in folder. Raises BuildError."""
     environment = _build_environment()
-    ninja = _tool("ninja", "ninja", environment)
-    if len(ninja) == 1:
-        environment["NINJA"] = ninja[0]
+    ninja = shutil.which("ninja", path=environment["PATH"])
+    if ninja is None:
+        raise BuildError(f"no ninja on PATH nor beside {sys.executable}")
+    environment["NINJA"] = ninja
     if not (folder / "build.ninja").exists():
-        _run([*_tool("meson", "mesonbuild.mesonmain", environment), "setup", folder],
+        _run([*_meson(environment), "setup", folder],
              cwd=SOURCE, env=environment)
-    _run([*ninja, "-C", folder], env=environment)
+    _run([ninja, "-C", folder], env=environment)
 
 
 def build_c(folder, name, *sources, flags=(), libraries=("-ldl", "-lpthread")):
