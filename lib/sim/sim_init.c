@@ -23,7 +23,7 @@
 
 static int listener = -1, wake = -1;
 static pthread_t thread;
-static void *self;
+static void *self, *program; /* handles of this copy, never closed, and of the main program */
 static int at_exit_is_set;
 
 /* Names the loader's lock in a way that redirected dlopen, dlsym and dlclose slots do not see. */
@@ -112,8 +112,9 @@ static void leave(void)
 	if (has_context)
 		sim_time_wait(sim_time(SIM_STEP_exit));
 	sim_machine_close();
-	if (self)
-		dlclose(self);
+	/* Not of `self`: that could unload the code that runs here. */
+	for (int i = 0; i < DLOPENS_OF_NULL; i++)
+		dlclose(program);
 }
 
 /* A forked child is told apart by its pid, in sim_entry.c; nothing is left to do here. The import
@@ -143,7 +144,7 @@ static int initialize(void)
 	atomic_store(&sim.pid, getpid());
 	sim_env_read_init();
 	for (int i = 0; i < DLOPENS_OF_NULL; i++)
-		dlopen(NULL, RTLD_LAZY);
+		program = dlopen(NULL, RTLD_LAZY);
 	touch_loader_lock("init");
 	if (!self)
 		self = dlopen("libcuda.so.1", RTLD_NOW);

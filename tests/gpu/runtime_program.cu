@@ -28,7 +28,7 @@ int main()
 	cudaGraph_t graph = nullptr;
 	cudaGraphExec_t instance = nullptr;
 	void *entry = nullptr;
-	cudaDriverEntryPointQueryResult found;
+	cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
 
 	for (int i = 0; i < count; i++)
 		values[i] = i;
