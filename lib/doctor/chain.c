@@ -14,8 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SHEBANG_SIZE 256             /* BINPRM_BUF_SIZE in Linux */
-#define DEFAULT_PATH "/bin:/usr/bin" /* execvp without PATH */
+#define SHEBANG_SIZE 256 /* BINPRM_BUF_SIZE in Linux */
 #define SHELL "/bin/sh"
 
 void *chain_keep(struct chain *chain, void *memory)
@@ -80,39 +79,6 @@ void chain_done(struct chain *chain)
 		free(chain->owned[--chain->owned_count]);
 	free(chain->owned);
 	chain->owned = NULL;
-}
-
-static bool is_program(const struct chain *chain, const char *path)
-{
-	struct stat file;
-
-	return !scene_stat(&chain->scene, path, &file) && S_ISREG(file.st_mode) &&
-	       !scene_access(&chain->scene, path, X_OK);
-}
-
-/* words[0] as execvp(3) looks for it. */
-static bool find_program(struct chain *chain)
-{
-	const char *name = chain->words[0], *list = chain->scene.env[ENV_PATH];
-
-	if (!*name)
-		return false;
-	if (strchr(name, '/'))
-		return snprintf(chain->path, sizeof(chain->path), "%s", name) < PATH_MAX &&
-		       is_program(chain, name);
-	if (!list)
-		list = DEFAULT_PATH;
-	for (;;) {
-		int length = (int)strcspn(list, ":");
-
-		if (snprintf(chain->path, sizeof(chain->path), "%.*s/%s", length ? length : 1,
-			    length ? list : ".", name) < PATH_MAX &&
-			is_program(chain, chain->path))
-			return true;
-		if (!list[length])
-			return false;
-		list += length + 1;
-	}
 }
 
 /* New words: the given ones, then those of the chain from `from` on. */
@@ -230,7 +196,7 @@ enum chain_step chain_step(struct chain *chain)
 	const char *slash;
 	ssize_t size;
 
-	if (!find_program(chain)) {
+	if (!scene_find_program(&chain->scene, chain->words[0], chain->path)) {
 		findings_add(chain->findings, "not-found", SEVERITY_PROBLEM,
 			strchr(chain->words[0], '/') ? "%s: no such program"
 						     : "%s: no such program in PATH",

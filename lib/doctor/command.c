@@ -63,10 +63,14 @@ static bool judge_stay(struct chain *chain)
 		findings_remedy(chain->findings, "unset HEARTH");
 		return false;
 	}
-	if (machine_has_driver(scene))
+	if (machine_find_driver(scene, NULL) == MACHINE_DRIVER)
 		return true;
-	findings_add(chain->findings, "no-gpu", SEVERITY_PROBLEM,
-		"no sign of an NVIDIA driver: libhearth.so steps aside");
+	/* Said above, unless it is the command that changes the environment. */
+	if (!findings_get(chain->findings, "no-gpu") && !findings_get(chain->findings, "driver"))
+		findings_add(chain->findings, "no-gpu", SEVERITY_PROBLEM,
+			"no NVIDIA driver is found in the command's environment: libhearth.so "
+			"steps "
+			"aside");
 	return false;
 }
 

@@ -4,6 +4,7 @@
 
 #include "doctor/inquire.h"
 #include "doctor/search.h"
+#include "driver/locate.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -18,17 +19,31 @@
 #define TEXT_SIZE 4096
 #define SMI_TIMEOUT_MS 5000
 
-static const char *const signs[] = {
-	"/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg", "/dev/nvmap", "/dev/nvhost-ctrl"};
-
-bool machine_has_driver(const struct scene *scene)
+static bool has_sign(const struct scene *scene)
 {
-	if (scene->env[ENV_HEARTH_DRIVER])
-		return true;
-	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
-		if (scene_exists(scene, signs[i]))
+	for (size_t i = 0; locate_sign(i); i++)
+		if (scene_exists(scene, locate_sign(i)))
 			return true;
 	return false;
+}
+
+enum machine_driver machine_find_driver(const struct scene *scene, char **ret_path)
+{
+	const char *told = scene->env[ENV_HEARTH_DRIVER];
+	char *path = NULL;
+	bool is_there = true;
+
+	if (told && search_is_driver(scene, told))
+		path = strdup(told);
+	else if (has_sign(scene))
+		search_find_driver(scene, scene->env[ENV_LD_LIBRARY_PATH], &path);
+	else
+		is_there = false;
+	if (ret_path)
+		*ret_path = path;
+	else
+		free(path);
+	return path ? MACHINE_DRIVER : is_there ? MACHINE_NO_FILE : MACHINE_NO_SIGN;
 }
 
 const char *machine_special(const struct scene *scene)
@@ -84,33 +99,36 @@ static bool file_version(
 	return true;
 }
 
+static void say_no_driver(enum machine_driver what, struct findings *findings)
+{
+	if (what == MACHINE_NO_FILE) {
+		findings_add(findings, "driver", SEVERITY_PROBLEM,
+			"the kernel module is there, but no libcuda.so.1 is found: libhearth.so "
+			"steps aside");
+		findings_remedy(findings, "install the driver's user-space part; in a container "
+					  "NVIDIA_DRIVER_CAPABILITIES must hold compute");
+	} else {
+		findings_add(findings, "no-gpu", SEVERITY_PROBLEM,
+			"no sign of an NVIDIA driver: libhearth.so steps aside");
+		findings_remedy(findings, "load the kernel module; start a container with "
+					  "`--gpus all` or the NVIDIA runtime");
+	}
+}
+
 static void examine_driver(const struct scene *scene, struct findings *findings)
 {
-	char module[VERSION_SIZE] = "", file[VERSION_SIZE] = "", *path = NULL;
+	char module[VERSION_SIZE] = "", file[VERSION_SIZE] = "", *path;
 	const char *told = scene->env[ENV_HEARTH_DRIVER];
+	enum machine_driver what = machine_find_driver(scene, &path);
 
-	if (told && !scene_exists(scene, told)) {
-		findings_add(findings, "driver", SEVERITY_PROBLEM, "HEARTH_DRIVER=%s: no such file",
-			told);
+	if (told && !search_is_driver(scene, told)) {
+		findings_add(findings, "driver-setting", SEVERITY_PROBLEM,
+			"HEARTH_DRIVER=%s is no driver: an x86-64 library, and not Hearth's", told);
 		findings_remedy(findings, "unset HEARTH_DRIVER, or name a libcuda.so.1");
-		return;
+		told = NULL;
 	}
-	if (!machine_has_driver(scene)) {
-		findings_add(findings, "driver", SEVERITY_PROBLEM,
-			"no sign of an NVIDIA driver: libhearth.so steps aside");
-		findings_remedy(findings, "load the kernel module; in a container, start it with "
-					  "`--gpus all` (Docker) or the NVIDIA runtime");
-		return;
-	}
-	if (told)
-		path = strdup(told);
-	else
-		search_find_driver(scene, scene->env[ENV_LD_LIBRARY_PATH], &path);
-	if (!path) {
-		findings_add(findings, "driver", SEVERITY_PROBLEM,
-			"the kernel module is there, but no libcuda.so.1 is found");
-		findings_remedy(findings, "install the driver's user-space part; in a container: "
-					  "NVIDIA_DRIVER_CAPABILITIES must hold compute");
+	if (what != MACHINE_DRIVER) {
+		say_no_driver(what, findings);
 		return;
 	}
 	module_version(scene, module);

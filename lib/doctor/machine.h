@@ -4,9 +4,15 @@
 #include "doctor/findings.h"
 #include "doctor/scene.h"
 
-/* Whether libhearth.so would see a sign of an NVIDIA driver here, or was told one by HEARTH_DRIVER;
- * without, it steps aside. */
-bool machine_has_driver(const struct scene *scene);
+enum machine_driver {
+	MACHINE_DRIVER,  /* found, or named by HEARTH_DRIVER */
+	MACHINE_NO_SIGN, /* no kernel module, no device */
+	MACHINE_NO_FILE, /* a sign of one, but no libcuda.so.1 */
+};
+
+/* Whether libhearth.so would find a driver here; else it steps aside. ret_path (may be NULL) is to
+ * be freed, and NULL without one. */
+enum machine_driver machine_find_driver(const struct scene *scene, char **ret_path);
 
 /* WSL2 (/dev/dxg), or Jetson (nvmap, nvhost): calls are passed through and recorded, no more. NULL
  * on an ordinary machine. */

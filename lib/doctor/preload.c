@@ -2,6 +2,7 @@
 #include "doctor/preload.h"
 
 #include "doctor/search.h"
+#include "launch/preload_list.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #define SYSTEM_LIST "/etc/ld.so.preload"
 #define SYSTEM_LIST_SIZE 16384
 #define OUR_NAME "libhearth.so"
+#define ALIAS_NAME "libhearth-alias.so"
 #define DRIVER_NAME "libcuda.so.1"
 
 static const char *base_name(const char *path)
@@ -45,8 +47,26 @@ static int open_entry(const struct scene *scene, const char *entry, const char *
 	return rc;
 }
 
-static enum preload_state judge_ours(
-	const char *entry, int fd, const struct elf_facts *facts, struct findings *findings)
+/* libhearth.so NEEDs the alias beside it; without, the loader ends every program. */
+static bool has_alias(const struct scene *scene, const char *entry, const struct elf_facts *facts)
+{
+	const char *slash = strrchr(entry, '/');
+	bool is_needed = false, is_there;
+	char *path;
+
+	for (size_t i = 0; i < facts->needed_count; i++)
+		is_needed |= !strcmp(facts->needed[i], ALIAS_NAME);
+	if (!is_needed || !slash)
+		return true;
+	if (asprintf(&path, "%.*s" ALIAS_NAME, (int)(slash + 1 - entry), entry) < 0)
+		return true;
+	is_there = scene_exists(scene, path);
+	free(path);
+	return is_there;
+}
+
+static enum preload_state judge_ours(const struct scene *scene, const char *entry, int fd,
+	const struct elf_facts *facts, struct findings *findings)
 {
 	struct statvfs about;
 
@@ -61,6 +81,12 @@ static enum preload_state judge_ours(
 			"%s doesn't carry the name " DRIVER_NAME ": it is not Hearth's library",
 			entry);
 		findings_remedy(findings, "install it again");
+		return PRELOAD_BROKEN;
+	}
+	if (!has_alias(scene, entry, facts)) {
+		findings_add(findings, "preload", SEVERITY_PROBLEM,
+			"%s lacks " ALIAS_NAME " beside it: no program starts under it", entry);
+		findings_remedy(findings, "install both files in one folder");
 		return PRELOAD_BROKEN;
 	}
 	findings_add(findings, "preload", SEVERITY_OK, "%s", entry);
@@ -127,7 +153,7 @@ static enum preload_state judge_entry(const struct scene *scene, const char *ent
 		judge_missing(entry, is_ours, ELF_NO, findings);
 		state = is_ours ? PRELOAD_BROKEN : PRELOAD_NONE;
 	} else if (is_ours) {
-		state = judge_ours(entry, fd, &facts, findings);
+		state = judge_ours(scene, entry, fd, &facts, findings);
 	} else if (judge_other(entry, fd, &facts, so_far == PRELOAD_NONE, findings)) {
 		state = PRELOAD_BEHIND;
 	}
@@ -171,4 +197,36 @@ char *preload_system_list(const struct scene *scene)
 		return text;
 	free(text);
 	return NULL;
+}
+
+int preload_examine(const struct scene *scene, struct findings *findings)
+{
+	const char *set = scene->env[ENV_LD_PRELOAD];
+	char *system_list = preload_system_list(scene), *list = NULL;
+	int rc = 0;
+
+	if (preload_list_has(set, "/" OUR_NAME) || preload_list_has(system_list, "/" OUR_NAME)) {
+		preload_judge(scene, set, scene->env[ENV_LD_LIBRARY_PATH], findings);
+		preload_judge(scene, system_list, NULL, findings);
+	} else if (!scene->library) {
+		findings_add(findings, "preload", SEVERITY_PROBLEM,
+			OUR_NAME " is not found beside this program");
+		findings_remedy(findings, "install it again");
+	} else if (!preload_list_can_hold(scene->library)) {
+		findings_add(findings, "preload", SEVERITY_PROBLEM,
+			"%s can't stand in LD_PRELOAD: the loader splits at ':' and blanks",
+			scene->library);
+		findings_remedy(findings, "install it in another folder");
+	} else {
+		rc = preload_list_add(set, scene->library, &list);
+		if (!rc)
+			preload_judge(scene, list, scene->env[ENV_LD_LIBRARY_PATH], findings);
+		preload_judge(scene, system_list, NULL, findings);
+		findings_add(findings, "how", SEVERITY_NOTE,
+			"LD_PRELOAD doesn't hold " OUR_NAME " here: only `hearth run PROGRAM` is "
+			"intercepted");
+	}
+	free(system_list);
+	free(list);
+	return rc;
 }

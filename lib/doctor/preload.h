@@ -19,3 +19,7 @@ enum preload_state preload_judge(const struct scene *scene, const char *list,
 /* /etc/ld.so.preload's list: it counts for every program, static ones and those of another libc
  * excepted. To be freed; NULL where there is none. */
 char *preload_system_list(const struct scene *scene);
+
+/* Without a command: what `hearth run` would set here, and whether it works. Returns 0 or -ENOMEM.
+ */
+int preload_examine(const struct scene *scene, struct findings *findings);

@@ -141,23 +141,18 @@ static bool is_driver(const char *name)
 	return !strncmp(base_name(name), DRIVER_STEM, strlen(DRIVER_STEM));
 }
 
-/* A path in NEEDED is opened as it stands; the preloaded name is not asked. */
-static bool judge_needed(const struct search_object *object, struct findings *findings)
+/* The file is loaded whatever is preloaded, but symbols are looked up in the preload first. */
+static void note_needed(const struct search_object *object, struct findings *findings)
 {
 	for (size_t i = 0; i < object->facts.needed_count; i++) {
 		const char *name = object->facts.needed[i];
 
-		if (!strchr(name, '/') || !is_driver(name))
-			continue;
-		findings_add(findings, "needed-path", SEVERITY_PROBLEM,
-			"%s NEEDs the driver by its path %s: the loader opens that file itself",
-			object->path, name);
-		findings_remedy(findings,
-			"patchelf --replace-needed %s " DRIVER_NAME " %s, or link it with -lcuda",
-			name, object->path);
-		return false;
+		if (strchr(name, '/') && is_driver(name))
+			findings_add(findings, "needed-path", SEVERITY_NOTE,
+				"%s NEEDs %s by its path: it is loaded too, and its symbols come "
+				"second",
+				object->path, name);
 	}
-	return true;
 }
 
 static void note_paths(const struct search *search, int index, struct findings *findings)
@@ -187,33 +182,31 @@ static void note_paths(const struct search *search, int index, struct findings *
 	close(fd);
 }
 
-static bool judge_closure(const struct scene *scene, const char *path, struct findings *findings)
+static void note_closure(const struct scene *scene, const char *path, struct findings *findings)
 {
 	struct search *search = calloc(1, sizeof(*search));
-	bool is_reached = true;
 
 	if (!search) {
 		findings->is_short = true;
-		return true;
+		return;
 	}
 	search_walk(scene, path, scene->env[ENV_LD_LIBRARY_PATH], search);
 	for (size_t i = 0; i < search->count; i++) {
 		const struct search_object *object = &search->objects[i];
 
-		if (!object->path && !is_driver(object->name)) {
-			findings_add(findings, "missing-library", SEVERITY_WARNING,
-				"%s isn't found, which %s NEEDs", object->name,
-				search->objects[object->parent].path);
+		if (is_driver(object->name))
+			continue;
+		if (object->path) {
+			note_needed(object, findings);
+			note_paths(search, (int)i, findings);
 			continue;
 		}
-		if (!object->path || is_driver(object->name))
-			continue;
-		is_reached &= judge_needed(object, findings);
-		note_paths(search, (int)i, findings);
+		findings_add(findings, "missing-library", SEVERITY_WARNING,
+			"%s isn't found, which %s NEEDs: it can't start", object->name,
+			search->objects[object->parent].path);
 	}
 	search_done(search);
 	free(search);
-	return is_reached;
 }
 
 bool program_judge(const struct scene *scene, const char *path, struct findings *findings)
@@ -245,7 +238,8 @@ bool program_judge(const struct scene *scene, const char *path, struct findings 
 		takes_effect = false;
 	}
 	takes_effect = takes_effect && judge_asan(scene, path, &facts, findings);
-	takes_effect = takes_effect && judge_closure(scene, path, findings);
+	if (takes_effect)
+		note_closure(scene, path, findings);
 	elf_done(&facts);
 	return takes_effect;
 }

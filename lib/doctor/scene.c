@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define DEFAULT_PATH "/bin:/usr/bin" /* execvp without PATH */
+
 int scene_init(const char *root, struct scene *ret_scene)
 {
 	struct scene scene = {
@@ -48,14 +50,14 @@ bool scene_is_machine(const struct scene *scene)
 int scene_open(const struct scene *scene, const char *path, int flags)
 {
 	struct open_how how = {
-		.flags = (unsigned)(flags | O_CLOEXEC | O_NOCTTY),
+		.flags = (unsigned)(flags | O_CLOEXEC),
 		.resolve = RESOLVE_IN_ROOT,
 	};
 	long fd;
 
 	/* O_NONBLOCK: a fifo in place of a file must not hold us up. */
 	if (!(flags & O_PATH))
-		how.flags |= O_NONBLOCK;
+		how.flags |= O_NONBLOCK | O_NOCTTY;
 	if (scene->root_fd < 0)
 		fd = open(path, (int)how.flags);
 	else
@@ -94,6 +96,38 @@ int scene_access(const struct scene *scene, const char *path, int mode)
 		rc = -errno;
 	close(fd);
 	return rc;
+}
+
+static bool is_program(const struct scene *scene, const char *path)
+{
+	struct stat file;
+
+	return !scene_stat(scene, path, &file) && S_ISREG(file.st_mode) &&
+	       !scene_access(scene, path, X_OK);
+}
+
+bool scene_find_program(const struct scene *scene, const char *name, char ret_path[PATH_MAX])
+{
+	const char *list = scene->env[ENV_PATH];
+
+	if (!*name)
+		return false;
+	if (strchr(name, '/'))
+		return snprintf(ret_path, PATH_MAX, "%s", name) < PATH_MAX &&
+		       is_program(scene, name);
+	if (!list)
+		list = DEFAULT_PATH;
+	for (;;) {
+		int length = (int)strcspn(list, ":");
+
+		if (snprintf(ret_path, PATH_MAX, "%.*s/%s", length ? length : 1,
+			    length ? list : ".", name) < PATH_MAX &&
+			is_program(scene, ret_path))
+			return true;
+		if (!list[length])
+			return false;
+		list += length + 1;
+	}
 }
 
 ssize_t scene_read(const struct scene *scene, const char *path, char *ret_text, size_t size)

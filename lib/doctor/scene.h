@@ -4,6 +4,7 @@
 
 #include "base/env.h"
 
+#include <linux/limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
@@ -31,6 +32,10 @@ int scene_open(const struct scene *scene, const char *path, int flags);
 int scene_stat(const struct scene *scene, const char *path, struct stat *ret_stat);
 bool scene_exists(const struct scene *scene, const char *path);
 int scene_access(const struct scene *scene, const char *path, int mode);
+
+/* The program that execvp(3) takes for a name: with a slash as it is, else the first in the scene's
+ * PATH. Returns whether there is one. */
+bool scene_find_program(const struct scene *scene, const char *name, char ret_path[PATH_MAX]);
 
 /* Reads at most size - 1 bytes and puts a NUL behind them. Returns their number or -errno. */
 ssize_t scene_read(const struct scene *scene, const char *path, char *ret_text, size_t size);

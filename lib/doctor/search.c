@@ -2,6 +2,9 @@
  * this process's own loader, so that it can speak for another program and another root. */
 #include "doctor/search.h"
 
+#include "driver/ld_cache.h"
+#include "driver/locate.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,15 +15,14 @@
 
 #define CONF "/etc/ld.so.conf"
 #define CONF_SIZE 65536
+#define CACHE "/etc/ld.so.cache"
+#define CACHE_SIZE (4u << 20) /* 30 times what a full desktop has */
+#define ALIAS "libhearth-alias.so"
 #define MAX_FOLDERS 256
 #define MAX_INCLUDES 8 /* depth */
 
 static const char *const default_folders[] = {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
 	"/lib64", "/usr/lib64", "/lib", "/usr/lib"};
-static const char *const driver_folders[] = {"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib",
-	"/usr/lib/wsl/lib", "/run/opengl-driver/lib", "/usr/lib/nvidia",
-	"/usr/lib/x86_64-linux-gnu/nvidia/current"};
-
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 static void add_folder(struct search *search, const char *folder)
@@ -110,19 +112,35 @@ static void read_conf(struct search *search, const char *path, int depth)
 	free(text);
 }
 
+static void read_cache(struct search *search)
+{
+	char *cache = malloc(CACHE_SIZE);
+	ssize_t size = cache ? scene_read(search->scene, CACHE, cache, CACHE_SIZE) : -ENOMEM;
+
+	if (size <= 0) {
+		free(cache);
+		return;
+	}
+	search->cache = cache;
+	search->cache_size = (size_t)size;
+}
+
 static void read_folders(struct search *search)
 {
-	read_conf(search, CONF, 0);
+	read_cache(search);
+	if (!search->cache)
+		read_conf(search, CONF, 0);
 	for (size_t i = 0; i < COUNT_OF(default_folders); i++)
 		add_folder(search, default_folders[i]);
 }
 
-/* Whether this file would be accepted: glibc goes on past files of another class or machine. */
-static bool is_loadable(const struct scene *scene, const char *path)
+/* Whether this is an x86-64 library or program: glibc goes on past files of another class or
+ * machine. */
+static bool is_native(const struct scene *scene, const char *path, bool *ret_is_hearth)
 {
 	struct elf_facts facts;
 	int fd = scene_open(scene, path, O_RDONLY), rc;
-	bool is_ours;
+	bool is_native;
 
 	if (fd < 0)
 		return false;
@@ -130,9 +148,26 @@ static bool is_loadable(const struct scene *scene, const char *path)
 	close(fd);
 	if (rc)
 		return false;
-	is_ours = facts.is_native;
+	*ret_is_hearth = false;
+	for (size_t i = 0; i < facts.needed_count; i++)
+		*ret_is_hearth |= !strcmp(facts.needed[i], ALIAS);
+	is_native = facts.is_native;
 	elf_done(&facts);
-	return is_ours;
+	return is_native;
+}
+
+static bool is_loadable(const struct scene *scene, const char *path)
+{
+	bool is_hearth;
+
+	return is_native(scene, path, &is_hearth);
+}
+
+bool search_is_driver(const struct scene *scene, const char *path)
+{
+	bool is_hearth;
+
+	return is_native(scene, path, &is_hearth) && !is_hearth;
 }
 
 static int try_file(const struct scene *scene, const char *folder, size_t length, const char *name,
@@ -222,6 +257,32 @@ int search_find_own(const struct search *search, int asker, const char *name, ch
 	return rc == -ENOENT ? try_runpath(search, asker, name, ret_path) : rc;
 }
 
+struct cache_match {
+	const struct scene *scene;
+	char *path;
+};
+
+static int take_match(const char *path, void *data)
+{
+	struct cache_match *match = data;
+
+	if (!is_loadable(match->scene, path))
+		return 1;
+	match->path = strdup(path);
+	return 0;
+}
+
+static int try_cache(const struct search *search, const char *name, char **ret_path)
+{
+	struct cache_match match = {.scene = search->scene};
+
+	if (!search->cache ||
+		ld_cache_find_in(search->cache, search->cache_size, name, take_match, &match))
+		return -ENOENT;
+	*ret_path = match.path;
+	return match.path ? 0 : -ENOMEM;
+}
+
 int search_find(const struct search *search, int asker, const char *name, char **ret_path)
 {
 	const struct scene *scene = search->scene;
@@ -239,6 +300,8 @@ int search_find(const struct search *search, int asker, const char *name, char *
 		rc = try_list(scene, search->library_path, NULL, ":;", name, ret_path);
 	if (rc == -ENOENT && asker >= 0)
 		rc = try_runpath(search, asker, name, ret_path);
+	if (rc == -ENOENT)
+		rc = try_cache(search, name, ret_path);
 	for (size_t i = 0; i < search->folder_count && rc == -ENOENT; i++)
 		rc = try_file(
 			scene, search->folders[i], strlen(search->folders[i]), name, ret_path);
@@ -324,6 +387,8 @@ void search_done(struct search *search)
 	for (size_t i = 0; i < search->folder_count; i++)
 		free(search->folders[i]);
 	free(search->folders);
+	free(search->cache);
+	search->cache = NULL;
 	search->count = search->folder_count = 0;
 	search->folders = NULL;
 }
@@ -336,9 +401,9 @@ int search_find_driver(const struct scene *scene, const char *library_path, char
 	if (!search)
 		return -ENOMEM;
 	search_prepare(scene, library_path, search);
-	for (size_t i = 0; i < COUNT_OF(driver_folders); i++)
-		add_folder(search, driver_folders[i]);
-	rc = search_find(search, -1, "libcuda.so.1", ret_path);
+	for (size_t i = 0; locate_folder(i); i++)
+		add_folder(search, locate_folder(i));
+	rc = search_find(search, -1, LOCATE_NAME, ret_path);
 	search_done(search);
 	free(search);
 	return rc;

@@ -22,7 +22,9 @@ struct search {
 	struct search_object
 		objects[SEARCH_MAX_OBJECTS]; /* breadth first, as the loader maps them */
 	size_t count;
-	char **folders; /* ld.so.conf and defaults */
+	char *cache; /* ld.so.cache, or NULL */
+	size_t cache_size;
+	char **folders; /* ld.so.conf's where there is no cache, and the default ones */
 	size_t folder_count;
 };
 
@@ -46,3 +48,7 @@ int search_find_own(const struct search *search, int asker, const char *name, ch
 /* The same without a program: LD_LIBRARY_PATH, ld.so.conf, default folders, and those where
  * container tools, WSL and NixOS put a driver. */
 int search_find_driver(const struct scene *scene, const char *library_path, char **ret_path);
+
+/* Whether this file could be a driver: an x86-64 library that is not Hearth's (libhearth.so has an
+ * alias in its NEEDED list that no driver has). */
+bool search_is_driver(const struct scene *scene, const char *path);

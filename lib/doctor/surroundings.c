@@ -60,7 +60,7 @@ static void examine_container(const struct scene *scene, struct findings *findin
 			"%s, with NVIDIA_DRIVER_CAPABILITIES=%s: libcuda is not handed in",
 			container, capabilities);
 		findings_remedy(findings, "NVIDIA_DRIVER_CAPABILITIES=compute,utility");
-	} else if (!machine_has_driver(scene)) {
+	} else if (machine_find_driver(scene, NULL) != MACHINE_DRIVER) {
 		findings_add(findings, "container", SEVERITY_WARNING,
 			"%s, and no GPU was handed in%s", container,
 			devices ? "" : "; NVIDIA_VISIBLE_DEVICES is unset");

@@ -55,6 +55,16 @@ AT_START bool locate_has_device(void)
 	return false;
 }
 
+const char *locate_folder(size_t i)
+{
+	return i < COUNT(more_folders) ? more_folders[i] : NULL;
+}
+
+const char *locate_sign(size_t i)
+{
+	return i < COUNT(device_signs) ? device_signs[i] : NULL;
+}
+
 static int check_header(int fd)
 {
 	Elf64_Ehdr header;

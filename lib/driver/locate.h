@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define LOCATE_NAME "libcuda.so.1"
 
@@ -28,3 +29,8 @@ bool locate_has_device(void);
 /* Whether a file could be a driver for this process: a 64-bit x86 shared object that is not Hearth.
  * 0, -ENOEXEC, -ELOOP (it is Hearth itself), or -errno of open. */
 int locate_check(const char *path);
+
+/* The lists behind both, for `hearth doctor`, which looks at other roots too: entry i of the folders
+ * that come after the loader's own, and of the signs of a driver; NULL past the end. */
+const char *locate_folder(size_t i);
+const char *locate_sign(size_t i);

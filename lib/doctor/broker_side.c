@@ -1,0 +1,68 @@
+/* Asking the broker how it is. Runs in the hearth tool; waits as long as ask_broker does, no
+ * longer. */
+#include "doctor/broker_side.h"
+
+#include "launch/ask.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+void broker_side_judge(const char *address, const char *status, struct findings *findings)
+{
+	json_t *json = json_loads(status, 0, NULL);
+	const json_t *keeper = json_object_get(json, "keeper");
+	const char *state = json_string_value(json_object_get(keeper, "state"));
+	const char *reason = json_string_value(json_object_get(keeper, "reason"));
+
+	if (!state) {
+		findings_add(findings, "broker", SEVERITY_WARNING,
+			"%s answers, but not with a status that this version understands", address);
+		findings_remedy(findings, "hearth stop, and start it again");
+	} else if (!strcmp(state, "failed")) {
+		findings_add(findings, "broker", SEVERITY_WARNING,
+			"%s: its keeper failed (%s, CUDA error %lld) and is tried again later",
+			address, reason ? reason : "no reason given",
+			json_integer_value(json_object_get(keeper, "rc")));
+		findings_remedy(findings, "hearth status");
+	} else if (!strcmp(state, "released")) {
+		findings_add(findings, "broker", SEVERITY_NOTE, "%s: its keeper has let the GPU go",
+			address);
+		findings_remedy(findings, "hearth release --resume");
+	} else {
+		findings_add(findings, "broker", SEVERITY_OK, "%s, keeper %s%s%s", address, state,
+			reason ? ": " : "", reason ? reason : "");
+	}
+	json_decref(json);
+}
+
+void broker_side_examine(struct findings *findings)
+{
+	struct wire_message question;
+	struct ask_reply reply = {0};
+	struct settings settings;
+	const char *wrong = settings_read(&settings);
+	int rc;
+
+	if (wrong) {
+		findings_add(findings, "settings", SEVERITY_WARNING,
+			"%s has a value that isn't understood: its default counts", wrong);
+		findings_remedy(findings, "hearth help env");
+	}
+	wire_init(&question, WIRE_STATUS);
+	rc = ask_broker(&settings, &question, &reply);
+	if (!rc && reply.text) {
+		broker_side_judge(reply.address.path, reply.text, findings);
+	} else if (rc == -ENOENT) {
+		findings_add(findings, "broker", SEVERITY_NOTE,
+			"none runs; `hearth run` starts one, a bare LD_PRELOAD doesn't");
+	} else {
+		findings_add(findings, "broker", SEVERITY_WARNING, "%s: %s", reply.address.path,
+			rc == -EPERM ? "belongs to another user, so it is not used"
+			: rc > 0     ? strerror(reply.code)
+				     : strerror(-rc));
+		findings_remedy(findings, "hearth stop, or set HEARTH_SOCKET");
+	}
+	free(reply.text);
+}

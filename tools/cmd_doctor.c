@@ -1,0 +1,124 @@
+/* `hearth doctor`: what stands between a program and Hearth. Only looks: starts no broker, opens no
+ * device, runs nothing of the command. */
+#include "base/install.h"
+#include "command.h"
+#include "doctor/broker_side.h"
+#include "doctor/command.h"
+#include "doctor/machine.h"
+#include "doctor/preload.h"
+#include "doctor/surroundings.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+
+/* Where libhearth.so lies in an image. */
+static const char *const places[] = {"/usr/lib/hearth/libhearth.so",
+	"/usr/local/lib/hearth/libhearth.so", "/usr/lib/x86_64-linux-gnu/hearth/libhearth.so",
+	"/usr/local/lib/x86_64-linux-gnu/hearth/libhearth.so", "/opt/hearth/lib/libhearth.so"};
+#define PLACES (sizeof(places) / sizeof(places[0]))
+
+struct request {
+	bool is_json;
+	const char *root;
+	char **words; /* the command; empty where there is none */
+};
+
+/* Returns -1 to go on, or an exit status. */
+static int parse(int argc, char **argv, struct request *ret_request)
+{
+	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+		{"root", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'}, {0}};
+	struct request request = {0};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			request.is_json = true;
+			break;
+		case 'r':
+			request.root = optarg;
+			break;
+		case 'h':
+			command_help(&command_doctor, stdout);
+			return COMMAND_OK;
+		default:
+			return command_usage(&command_doctor, COMMAND_USAGE);
+		}
+	}
+	request.words = argv + optind;
+	*ret_request = request;
+	return -1;
+}
+
+static int examine(const struct request *request, struct scene *scene, struct findings *findings,
+	bool *ret_is_intercepted)
+{
+	char library[PATH_MAX], smi[PATH_MAX];
+
+	if (scene_is_machine(scene) && !install_find(INSTALL_PRELOAD, sizeof(library), library))
+		scene->library = library;
+	for (size_t i = 0; !scene_is_machine(scene) && !scene->library && i < PLACES; i++)
+		if (scene_exists(scene, places[i]))
+			scene->library = places[i];
+	/* What another root holds is not run here. */
+	if (scene_is_machine(scene) && scene_find_program(scene, "nvidia-smi", smi))
+		scene->nvidia_smi = smi;
+	machine_examine(scene, findings);
+	surroundings_examine(scene, findings);
+	if (scene_is_machine(scene))
+		broker_side_examine(findings);
+	if (*request->words)
+		return command_examine(scene, request->words, findings, ret_is_intercepted);
+	return preload_examine(scene, findings);
+}
+
+static int run(int argc, char **argv)
+{
+	struct findings findings = {0};
+	bool is_intercepted = false;
+	struct request request = {0};
+	struct scene scene;
+	int status = parse(argc, argv, &request), rc;
+
+	if (status >= 0)
+		return status;
+	rc = scene_init(request.root, &scene);
+	if (rc)
+		return command_fail(
+			COMMAND_USAGE, "doctor: --root %s: %s", request.root, strerror(-rc));
+	rc = examine(&request, &scene, &findings, &is_intercepted);
+	scene_done(&scene);
+	if (!rc && request.is_json)
+		rc = findings_print_json(&findings, *request.words, is_intercepted, stdout);
+	else if (!rc)
+		findings_print(&findings, stdout);
+	if (*request.words)
+		status = is_intercepted ? COMMAND_OK : COMMAND_FAILED;
+	else
+		status =
+			findings_worst(&findings) == SEVERITY_PROBLEM ? COMMAND_FAILED : COMMAND_OK;
+	findings_done(&findings);
+	if (rc)
+		return command_fail(COMMAND_FAILED, "doctor: %s", strerror(-rc));
+	return fflush(stdout) ? COMMAND_FAILED : status;
+}
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.arguments = "[--json] [--root DIR] [-- PROGRAM [ARGUMENT...]]",
+	.summary = "Say whether a program would be intercepted, and what is wrong",
+	.help = "Looks at the driver, the device nodes, the JIT cache, the container, the broker "
+		"and\n"
+		"LD_PRELOAD; and follows PROGRAM through scripts and wrappers (env, timeout, "
+		"sudo)\n"
+		"without running it.\n"
+		"\n"
+		"  --json      the findings as one JSON object\n"
+		"  --root DIR  look at the machine or image unpacked below DIR, not at this one\n"
+		"\n"
+		"The exit status is 0 where PROGRAM would be intercepted (without PROGRAM: where\n"
+		"nothing is a problem), else 1.\n",
+	.run = run,
+};
