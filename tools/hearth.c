@@ -12,6 +12,7 @@ static const struct command *const commands[] = {
 	&command_profile,
 	&command_release,
 	&command_stop,
+	&command_doctor,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
