@@ -2,6 +2,7 @@
 #include "base/settings.h"
 #include "base/state_dir.h"
 #include "command.h"
+#include "launch/ask.h"
 #include "report/load.h"
 #include "report/show.h"
 
@@ -18,6 +19,18 @@
 #define SYSTEM_HISTORY "/var/lib/hearth"
 #define MAX_RUNS 1000000
 
+/* A run that has just ended is in the history once the broker has noticed. What it answers after
+ * that, it answers after noticing: so ask it something. */
+static void wait_for_broker(const struct settings *settings)
+{
+	struct wire_message message;
+	struct ask_reply reply;
+
+	wire_init(&message, WIRE_STATUS);
+	if (!ask_broker(settings, &message, &reply))
+		free(reply.text);
+}
+
 /* The user's own history and the machine's part of it; either may be missing. */
 static int load_history(struct run_log *log)
 {
@@ -27,6 +40,7 @@ static int load_history(struct run_log *log)
 	int rc, system_rc;
 
 	settings_read(&settings);
+	wait_for_broker(&settings);
 	rc = state_dir_path(&settings, own, PATH_MAX);
 	length = strlen(own);
 	if (!rc) {
