@@ -156,6 +156,27 @@ static void print_slot(const struct slot *slot, void *data)
 		(unsigned long)slot->word - *(unsigned long *)data);
 }
 
+static void print_dynamic(const struct link_map *map)
+{
+	const char *strings = NULL;
+
+	for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+		if (entry->d_tag == DT_STRTAB)
+			strings = (const char *)entry->d_un.d_ptr;
+	}
+	for (const ElfW(Dyn) *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+		if (entry->d_tag == DT_NEEDED)
+			printf("NEEDED %s\n", strings + entry->d_un.d_val);
+		else if (entry->d_tag == DT_FLAGS)
+			printf("FLAGS 0x%lx\n", entry->d_un.d_val);
+		else if (entry->d_tag == DT_FLAGS_1)
+			printf("FLAGS_1 0x%lx (NODELETE is 0x%x)\n", entry->d_un.d_val,
+				DF_1_NODELETE);
+		else if (entry->d_tag == DT_SYMBOLIC)
+			printf("SYMBOLIC\n");
+	}
+}
+
 static void print_links(const char *folder, const char *label)
 {
 	DIR *stream = opendir(folder);
@@ -272,6 +293,7 @@ int main(int argc, char **argv)
 	if (thunks == MAP_FAILED)
 		return 1;
 	imports = (struct import *)(thunks + code_bytes);
+	print_dynamic(driver.map);
 	slots_each(driver.map, print_slot, &driver.map->l_addr);
 	slots_each(driver.map, install, NULL);
 	if (mprotect(thunks, code_bytes, PROT_READ | PROT_EXEC) < 0) {

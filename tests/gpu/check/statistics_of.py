@@ -1,4 +1,5 @@
 """Medians and the like, in the form the results have."""
+import math
 import statistics
 
 
@@ -9,7 +10,7 @@ def summary(values):
     ordered = sorted(values)
     return {"runs": len(ordered), "min": round(ordered[0], 3),
             "median": round(statistics.median(ordered), 3),
-            "p90": round(ordered[(len(ordered) - 1) * 9 // 10], 3),
+            "p90": round(ordered[math.ceil(0.9 * len(ordered)) - 1], 3),
             "max": round(ordered[-1], 3)}
 
 
