@@ -41,7 +41,7 @@ int sim_capture_exchange(const word *arg)
 {
 	int *mode = (int *)arg[0], old = sim_thread()->capture_mode;
 
-	if (!mode || *mode < GLOBAL || *mode > RELAXED)
+	if (!mode)
 		return SIM_INVALID_VALUE;
 	sim_thread()->capture_mode = *mode;
 	*mode = old;

@@ -1,7 +1,7 @@
 /* Contexts and the stack of current ones that every thread has.
  *
- * Runs on the program's threads. A destroyed context's memory is kept, so that a stale handle on
- * some thread's stack can be answered with 709 and never followed into freed memory. */
+ * Runs on the program's threads. A destroyed context stays in the table of objects, so that its
+ * handle, which may be on any thread's stack, is answered with 709. */
 #include "sim/sim.h"
 
 #include <stdio.h>
@@ -157,19 +157,22 @@ int sim_context_create_v4(const word *arg)
 int sim_context_destroy(const word *arg)
 {
 	struct sim_context *context;
-	int device;
+	int device, rc = SIM_SUCCESS;
 
 	if (!arg[0])
 		return SIM_INVALID_VALUE;
 	pthread_mutex_lock(&sim.lock);
 	context = sim_object_find(arg[0], SIM_CONTEXT);
-	if (!context || context->is_primary || !context->is_alive) {
-		pthread_mutex_unlock(&sim.lock);
-		return SIM_INVALID_CONTEXT;
-	}
-	sim_object_remove(&context->object);
-	device = context->device;
+	if (!context || context->is_primary)
+		rc = SIM_INVALID_CONTEXT;
+	else if (!context->is_alive)
+		rc = SIM_CONTEXT_IS_DESTROYED;
+	else
+		context->is_alive = false;
 	pthread_mutex_unlock(&sim.lock);
+	if (rc)
+		return rc;
+	device = context->device;
 	if (thread.depth && thread.stack[thread.depth - 1] == context)
 		thread.depth--;
 	pthread_mutex_lock(&sim.context_lock[device]);
@@ -219,6 +222,8 @@ int sim_context_push(const word *arg)
 {
 	struct sim_context *context = sim_object_find(arg[0], SIM_CONTEXT);
 
+	if (!arg[0])
+		return SIM_INVALID_VALUE;
 	if (!context)
 		return SIM_INVALID_CONTEXT;
 	if (thread.depth == (int)(sizeof(thread.stack) / sizeof(thread.stack[0])))

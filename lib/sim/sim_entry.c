@@ -48,7 +48,8 @@ static int refuse(enum driver_row row, const word *arg)
 	pid_t owner = atomic_load(&sim.pid);
 
 	if (handlers[row].mode == MODE_ALWAYS)
-		return -1;
+		return owner == getpid() && atomic_load(&sim.state) == SIM_GONE ? SIM_DEINITIALIZED
+										: -1;
 	if (owner && owner != getpid())
 		return SIM_NOT_INITIALIZED;
 	switch ((enum sim_state)atomic_load(&sim.state)) {

@@ -7,7 +7,6 @@
 #include "sim/sim.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #define FLAG_PER_THREAD 2 /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
 #define KNOWN_FLAGS 3
@@ -139,8 +138,6 @@ int simcuda_is_simulated(void)
 
 int sim_lookup_version(const word *arg)
 {
-	if (atomic_load(&sim.state) == SIM_GONE && atomic_load(&sim.pid) == getpid())
-		return SIM_DEINITIALIZED;
 	if (!arg[0])
 		return SIM_INVALID_VALUE;
 	*(int *)arg[0] = driver_version();

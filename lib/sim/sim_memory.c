@@ -11,6 +11,7 @@
 #define BLOCK (2 * SIM_MIB) /* what a large allocation is rounded up to */
 #define SMALL 512           /* the same for a small one */
 #define PITCH 512
+#define HOST_FLAGS 7 /* CU_MEMHOSTALLOC_* */
 
 enum owner { DEVICE, LOW_DEVICE, HOST };
 
@@ -90,11 +91,10 @@ static int release(uint64_t address, bool is_host)
 	struct sim_context *context;
 	int rc;
 
-	if (!address)
-		return SIM_SUCCESS;
+	rc = sim_capture_check();
+	if (rc || !address)
+		return rc;
 	rc = sim_context_current(&context);
-	if (!rc)
-		rc = sim_capture_check();
 	if (rc)
 		return rc;
 	for (struct allocation **link = &allocations; *link; link = &(*link)->next)
@@ -182,6 +182,13 @@ int sim_memory_free_v1(const word *arg)
 }
 
 /* (address out, size, flags) */
+int sim_memory_host_flags(const word *arg)
+{
+	return (unsigned int)arg[2] & ~(unsigned int)HOST_FLAGS ? SIM_INVALID_VALUE
+								: sim_memory_host(arg);
+}
+
+/* (address out, size) */
 int sim_memory_host(const word *arg)
 {
 	return arg[0] ? allocate(arg[1], HOST, (uint64_t *)arg[0]) : SIM_INVALID_VALUE;
