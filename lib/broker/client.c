@@ -30,7 +30,8 @@ static int find_slot(const struct broker *broker, uid_t uid, uint32_t *ret_slot)
 	return -EAGAIN;
 }
 
-/* The page as both sides see it: ours to read, the program's to write. */
+/* The page: ours to read, the program's to write. Few system calls, since hundreds of programs may
+ * wait for theirs at once. */
 static int make_page(uint32_t slot, const struct hearth_page **ret_page, int *ret_fd)
 {
 	void *memory = NULL;
@@ -38,12 +39,9 @@ static int make_page(uint32_t slot, const struct hearth_page **ret_page, int *re
 
 	if (rc)
 		return rc;
-	rc = segment_map(fd, sizeof(struct hearth_page), true, &memory);
-	if (!rc) {
-		segment_init_page(memory, slot);
-		segment_unmap(memory, sizeof(struct hearth_page));
+	rc = segment_init_page_file(fd, slot);
+	if (!rc)
 		rc = segment_seal(fd, false);
-	}
 	if (!rc)
 		rc = segment_map(fd, sizeof(struct hearth_page), false, &memory);
 	if (rc) {

@@ -207,9 +207,8 @@ int driver_files_get(struct driver_files *files, const char *path,
 		const struct driver_copy *copy = &files->copies[i];
 
 		if (copy->fd >= 0 && !memcmp(copy->build_id, build_id, ELF_BUILD_ID_MAX)) {
-			*ret_fd = copy->fd;
 			*ret_size = copy->size;
-			return 0;
+			return segment_read_only(copy->fd, ret_fd);
 		}
 	}
 	if (!path[0])

@@ -29,8 +29,9 @@ struct driver_files {
 int driver_files_open(struct driver_files *files, struct loop *loop);
 void driver_files_close(struct driver_files *files, struct loop *loop);
 
-/* 0 with a descriptor that stays ours; DRIVER_FILE_LATER while it is being made; -ENOENT where the
- * file at `path` is not the driver with that build-id; -errno of copying. Never waits. */
+/* 0 with a descriptor of its own (offset 0), the caller's; DRIVER_FILE_LATER while it is being
+ * made; -ENOENT where the file at `path` is not the driver with that build-id; -errno of copying.
+ * Never waits. */
 #define DRIVER_FILE_LATER 1
 int driver_files_get(struct driver_files *files, const char *path, const uint8_t build_id[32],
 	int *ret_fd, uint64_t *ret_size);

@@ -45,8 +45,10 @@ static int control(struct loop *loop, int operation, struct source *source, uint
 
 int loop_add(struct loop *loop, struct source *source, uint32_t events)
 {
-	source->is_gone = false;
-	return control(loop, EPOLL_CTL_ADD, source, events);
+	int rc = control(loop, EPOLL_CTL_ADD, source, events);
+
+	source->is_watched = !rc;
+	return rc;
 }
 
 int loop_change(struct loop *loop, struct source *source, uint32_t events)
@@ -59,7 +61,8 @@ void loop_remove(struct loop *loop, struct source *source)
 	if (source->is_gone)
 		return;
 	if (source->fd >= 0) {
-		control(loop, EPOLL_CTL_DEL, source, 0);
+		if (source->is_watched)
+			control(loop, EPOLL_CTL_DEL, source, 0);
 		close(source->fd);
 	}
 	source->fd = -1;

@@ -11,6 +11,7 @@ struct source {
 	int fd;
 	void (*on_ready)(struct source *source, uint32_t events);
 	void (*on_gone)(struct source *source); /* frees the owner; may be NULL */
+	bool is_watched;
 	bool is_gone;
 	struct source *next_gone;
 };
@@ -27,7 +28,8 @@ void loop_close(struct loop *loop);
 int loop_add(struct loop *loop, struct source *source, uint32_t events);
 int loop_change(struct loop *loop, struct source *source, uint32_t events);
 
-/* Stops watching; closes the descriptor. on_gone follows, never before the running batch ends. */
+/* Stops watching, where it was watched; closes the descriptor. on_gone follows, never before the
+ * running batch ends. */
 void loop_remove(struct loop *loop, struct source *source);
 
 /* Waits at most timeout_ms (-1: for ever) and handles what is ready. 0 or -errno. */

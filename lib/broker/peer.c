@@ -79,7 +79,6 @@ static void answer_done(struct peer *peer)
 	answer(peer, &message, NULL, 0);
 }
 
-/* A peer that has given up must not become a client that nothing is ever heard of. */
 static bool has_hung_up(int fd)
 {
 	char byte;
@@ -114,7 +113,7 @@ static void on_hello(struct peer *peer, const struct wire_message *hello)
 	struct client *client;
 	int pidfd, fds[2], rc;
 
-	rc = has_hung_up(peer->source.fd) ? -ECONNRESET : open_pidfd(peer, &pidfd);
+	rc = open_pidfd(peer, &pidfd);
 	if (!rc)
 		rc = client_join(broker, &peer->cred, pidfd, hello, &client, &fds[1]);
 	if (rc) {
@@ -127,7 +126,7 @@ static void on_hello(struct peer *peer, const struct wire_message *hello)
 	fds[0] = broker->region_fd;
 	rc = wire_send(peer->source.fd, &welcome, fds, 2);
 	close(fds[1]);
-	if (rc)
+	if (rc) /* it has given up by now */
 		client_remove(client, false);
 	remove_peer(peer);
 }
@@ -229,6 +228,7 @@ static void look_again(struct peer *peer)
 		wire_init(&message, WIRE_FILE);
 		message.size = size;
 		answer(peer, &message, &fd, 1);
+		close(fd);
 	}
 }
 
@@ -275,16 +275,13 @@ static void add_peer(struct broker *broker, int fd)
 	peer->broker = broker;
 	peer->deadline_us = clock_monotonic_us() + REQUEST_US;
 	peer->source = (struct source){.fd = fd, .on_ready = on_ready, .on_gone = free_peer};
-	if (loop_add(&broker->loop, &peer->source, EPOLLIN)) {
-		free(peer);
-		close(fd);
-		return;
-	}
 	peer->next = broker->peers;
 	broker->peers = peer;
 	broker->peer_count++;
-	/* The request is mostly there already. */
+	/* The request is mostly there already; then the loop need not watch at all. */
 	on_ready(&peer->source, EPOLLIN);
+	if (!peer->source.is_gone && loop_add(&broker->loop, &peer->source, EPOLLIN))
+		remove_peer(peer);
 }
 
 static void pause_listening(struct broker *broker, bool is_paused)

@@ -16,8 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES (256 * 1024) /* 254 records with every byte of every text escaped: 165 KiB  \
-				     */
+#define LINE_MAX_BYTES                                                                             \
+	(256 * 1024) /* 254 records with every byte of every text escaped: 165 KiB                 \
+		      */
 
 /* linux/pidfd.h of Linux 6.15, first version of the struct. */
 struct pidfd_info {

@@ -2,8 +2,9 @@
  * first call; the rest in hearthd. Never touches memory whose size the other side could still
  * change.
  *
- * memfd_create, fcntl and fstat go through syscall(): the preload runs on C libraries whose symbols
- * for them are older than the build machine's (struct stat is the kernel's own on x86-64). */
+ * memfd_create, ftruncate, fcntl and fstat go through syscall(): the preload runs on C libraries
+ * whose symbols for them are older than the build machine's (struct stat is the kernel's own on
+ * x86-64). */
 #include "region/segment.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ int segment_create(const char *name, size_t size, int *ret_fd)
 		fd = (int)syscall(SYS_memfd_create, name, flags);
 	if (fd < 0)
 		return -errno;
-	if (syscall(SYS_fallocate, fd, 0, 0L, (long)size) < 0) {
+	if (syscall(SYS_ftruncate, fd, (long)size) < 0) {
 		int rc = -errno;
 
 		close(fd);
@@ -165,4 +166,14 @@ void segment_init_page(struct hearth_page *page, uint32_t slot)
 	page->size = sizeof(*page);
 	page->slot = slot;
 	page->magic = HEARTH_PAGE_MAGIC;
+}
+
+int segment_init_page_file(int fd, uint32_t slot)
+{
+	const uint32_t head[] = {
+		HEARTH_PAGE_MAGIC, HEARTH_REGION_VERSION, sizeof(struct hearth_page), slot};
+
+	static_assert(
+		offsetof(struct hearth_page, slot) == 3 * sizeof(uint32_t), "header of a page");
+	return pwrite(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) ? 0 : -EIO;
 }

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Makes a memfd of `size` bytes, all of them allocated (no SIGBUS where memory runs out later).
+/* Makes a memfd of `size` bytes, all 0. Its memory is taken, and charged, where it is first
+ * touched: a memfd lies on no file system that could be full, so that touching it raises no SIGBUS.
  * Sealed against shrinking and growing only by segment_seal. 0 or -errno. */
 int segment_create(const char *name, size_t size, int *ret_fd);
 
@@ -38,3 +39,6 @@ int segment_map_page(int fd, struct hearth_page **ret_page);
 
 /* Writes the header of a page that nobody else sees yet; the rest must be 0. */
 void segment_init_page(struct hearth_page *page, uint32_t slot);
+
+/* The same through the page's descriptor. 0 or -errno. */
+int segment_init_page_file(int fd, uint32_t slot);

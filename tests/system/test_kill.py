@@ -1,0 +1,154 @@
+"""Brokers and programs that die at any moment: the other side goes on."""
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import harness
+from broker import ATTEMPTS, BrokerTest, JOIN_LIMIT_US, PROBE, SLOT_LIMIT_S
+
+KILL_AT = harness.PROGRAMS / "kill_at.so"
+# Everything the broker asks of the kernel for one program, in its order; how often in one join.
+STEPS = (("accept4", 1), ("getsockopt", 2), ("recvmsg", 1), ("memfd_create", 1), ("ftruncate", 1),
+         ("pwrite", 1), ("fcntl", 1), ("mmap", 1), ("epoll_ctl", 1), ("sendmsg", 1), ("close", 2))
+MOMENTS = 200
+SEED = 7
+
+
+class BrokerDies(BrokerTest):
+    def join_while_dying(self, **more):
+        """One join at a broker that kills itself in it: the probe's figures."""
+        # The test's own connections must not count: the socket's being there is enough.
+        before = self.socket.lstat().st_ino if self.socket.exists() else 0
+        broker = self.start("--retain=none", env={**self.env, **more}, wait=False)
+        self.until(lambda: self.socket.exists() and self.socket.lstat().st_ino != before,
+                   "hearthd does not come up")
+        figures = self.probe("record", "1")
+        self.assertEqual(broker.wait(10), -signal.SIGKILL, f"never came to {more}")
+        return figures
+
+    def test_at_every_step(self):
+        preloaded = self.run_program(harness.HEARTHD, "--version",
+                                     env={**self.env, "LD_PRELOAD": str(KILL_AT)})
+        if preloaded.returncode:
+            self.skipTest("nothing can be preloaded into a sanitizer's build")
+        alone = self.probe()[4]
+        for name, times in STEPS:
+            for number in range(1, times + 1):
+                for side in ("before", "after"):
+                    at = f"{name}:{number}:{side}"
+                    with self.subTest(at=at):
+                        _, _, slot, _, left_open = self.assert_within_limit(
+                            lambda at=at: self.join_while_dying(LD_PRELOAD=str(KILL_AT),
+                                                                KILL_AT=at))
+                        self.assertEqual(left_open, alone)
+                        self.assertIn(slot, (0, 1))
+
+    def test_at_random_moments(self):
+        moments = random.Random(SEED)
+        too_long = 0
+        for _ in range(MOMENTS):
+            broker = self.start("--retain=none")
+            timer = threading.Timer(moments.uniform(0, 0.006), broker.kill)
+            timer.start()
+            figures = self.probe("record", "1")
+            timer.join()
+            broker.wait(10)
+            too_long += figures[1] > JOIN_LIMIT_US
+        self.assertLess(too_long, ATTEMPTS)
+
+    def test_a_program_that_has_joined_runs_on(self):
+        broker = self.start("--retain=none")
+        client = self.start_client("record", "254")
+        broker.kill()
+        broker.wait()
+        client.stdin.close()
+        self.assertEqual(client.wait(10), 0)
+
+    def test_the_runs_of_living_programs_are_written_at_a_clean_end(self):
+        broker = self.start("--retain=none")
+        self.start_client("record", "5")
+        self.until(lambda: self.status()["clients"][0]["records"] == 5, "no records")
+        broker.terminate()
+        broker.wait(10)
+        run, = self.until_runs(1)
+        self.assertEqual((len(run["records"]), run["exit"]), (5, "unknown"))
+
+
+class ProgramDies(BrokerTest):
+    def test_at_random_moments_of_joining(self):
+        self.start("--retain=none")
+        moments = random.Random(SEED)
+        for _ in range(MOMENTS):
+            client = subprocess.Popen([PROBE, "record", "2", "wait"], env=self.env,
+                                      stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+            time.sleep(moments.uniform(0, 0.006))
+            client.kill()
+            client.wait()
+            client.stdin.close()
+        died = time.monotonic()
+        self.until(lambda: self.status()["client_count"] == 0, "slots stay taken")
+        self.assertLess(time.monotonic() - died, SLOT_LIMIT_S)
+        self.assertEqual(self.probe()[0:3:2], [0, 1])
+
+    def test_its_run_is_kept(self):
+        self.start("--retain=none")
+        self.probe("record", "3", "kill")
+        self.probe("record", "2")
+        killed, exited = self.until_runs(2)
+        self.assertEqual(([len(killed["records"]), killed["exit"]]), [3, "killed"])
+        self.assertEqual(([len(exited["records"]), exited["exit"]]), [2, "exited"])
+        self.assertEqual(killed["event"], "run")
+        self.assertEqual(killed["program"], "join_probe")
+        self.assertEqual(killed["cuda_visible_us"], 300)
+        self.assertEqual(killed["records"][0]["how"], "cold")
+        self.assertEqual(self.history.stat().st_mode & 0o777, 0o600)
+
+    def test_a_program_that_did_nothing_leaves_no_run(self):
+        self.start("--retain=none")
+        self.probe()
+        self.probe("record", "1")
+        self.until_runs(1)
+        self.assertEqual(len(self.runs()), 1)
+
+    def test_a_page_full_of_junk_hurts_nobody(self):
+        broker = self.start("--retain=none")
+        for commands in (["junk"], ["junk", "kill"], ["record", "3", "junk", "record", "2"]):
+            self.probe(*commands)
+        client = self.start_client("junk")
+        self.status()
+        client.kill()
+        self.probe("record", "1")
+        last = self.until_runs(5)[-1]
+        self.assertEqual(len(last["records"]), 1)
+        for run in self.runs()[:-1]:
+            self.assertEqual(run["records"], [])
+            self.assertGreater(run["records_damaged"], 0)
+        self.assertIsNone(broker.poll())
+
+    def test_the_last_200_runs_are_kept(self):
+        self.start("--retain=none")
+        self.history.parent.mkdir(parents=True)
+        self.history.write_text("".join(f'{{"old":{i}}}\n' for i in range(500)) + "damaged")
+        self.probe("record", "1")
+        runs = self.until(lambda: self.runs()[-1].get("pid") and self.runs(), "no run is written")
+        self.assertEqual(len(runs), 199)  # the damaged line is one of the 200
+        self.assertEqual(runs[-2], {"old": 499})
+
+
+class Storm(BrokerTest):
+    def test_300_at_once(self):
+        broker = self.start("--retain=none")
+        done = self.run_program(harness.PROGRAMS / "join_storm", 300)
+        joined, _, _, slowest_us = [int(word) for word in done.stdout.split()]
+        # Whoever the broker does not come to in time goes alone, in time.
+        self.assertLess(slowest_us, 10 * JOIN_LIMIT_US)
+        self.assertGreater(joined, 0)
+        self.until(lambda: self.status()["client_count"] == 0, "slots stay taken")
+        self.assertEqual(self.probe()[0], 0)
+        self.assertIsNone(broker.poll())
+
+
+if __name__ == "__main__":
+    harness.main()
