@@ -157,8 +157,14 @@ void command_read(const struct identity_source *source, struct command *ret_comm
 		.interpreter = "",
 		.arguments = source->argc > 0 ? 1 : 0,
 	};
-	if (!is_interpreter(base_name(executable)))
+	if (!is_interpreter(base_name(executable))) {
+		/* A frozen program's own way to spawn. */
+		if (source->argc > 1 && !strcmp(source->argv[1], "--multiprocessing-fork")) {
+			ret_command->kind = IDENTITY_CHILD;
+			ret_command->role = "spawn";
+		}
 		return;
+	}
 	ret_command->interpreter = base_name(executable);
 	ret_command->what = "";
 	read_python(source, ret_command);

@@ -12,9 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define OLDEST_MAX 32            /* files removed by one pass */
-#define PASSES_MAX 64            /* what a folder that somebody filled needs at most, per call */
-#define TEMPORARY_MAX_AGE_S 3600 /* then its writer is dead */
+#define OLDEST_MAX 32 /* files removed by one pass */
+#define PASSES_MAX 64 /* what a folder that somebody filled needs at most, per call */
+#define FEW_FILES (PROFILE_FOLDER_MAX / PROFILE_FILE_MAX) /* so many are within any bound */
+#define TEMPORARY_MAX_AGE_S 3600                          /* then its writer is dead */
 
 /* What getdents64 fills in; the man page declares it for its callers. */
 struct entry {
@@ -125,6 +126,24 @@ static bool remove_oldest(const char *path, struct census *census, uint32_t prog
 	}
 	close(folder);
 	return !is_within && *removed > before;
+}
+
+static int count_name(int folder, const char *name, void *context)
+{
+	uint32_t *count = context;
+
+	++*count;
+	return 0;
+}
+
+int profile_tidy(const char *path)
+{
+	uint32_t count = 0;
+	int rc = folder_walk(path, count_name, &count);
+
+	if (rc || count <= FEW_FILES)
+		return rc;
+	return profile_prune(path, PROFILE_PROGRAMS_MAX, PROFILE_FOLDER_MAX);
 }
 
 int profile_prune(const char *path, uint32_t programs_max, uint64_t bytes_max)

@@ -168,6 +168,18 @@ static void compute_child(const struct identity_source *source, const struct com
 	name_add(name, ")");
 }
 
+/* A fork server's worker is a fork of it, with its command line. It is what it has inherited. */
+static bool is_fork_of_server(const struct identity_source *source, const struct command *command)
+{
+	static const char role[] = " (forkserver)";
+	const struct identity *parent = source->parent;
+	size_t length = parent ? strlen(parent->name) : 0;
+
+	return command->kind == IDENTITY_CHILD && !strcmp(command->role, "forkserver") && parent &&
+	       parent->kind == IDENTITY_CHILD && length >= strlen(role) &&
+	       !strcmp(parent->name + length - strlen(role), role);
+}
+
 void identity_compute(const struct identity_source *source, struct identity *ret_identity)
 {
 	struct digest_state state;
@@ -175,6 +187,10 @@ void identity_compute(const struct identity_source *source, struct identity *ret
 	char name[IDENTITY_NAME_SIZE] = "";
 
 	command_read(source, &command);
+	if (is_fork_of_server(source, &command)) {
+		*ret_identity = *source->parent;
+		return;
+	}
 	digest_init(&state);
 	digest_text(&state, "hearth identity 1");
 	digest_text(&state, identity_kind_name(command.kind));

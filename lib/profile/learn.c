@@ -1,13 +1,9 @@
-/* What a run teaches. Pure functions but for learn_run, which is called once per run: in the user's
- * process when its first context is there or when it ends, or by the broker for one that was
- * killed. */
+/* What a run teaches. Pure functions; in the user's process and in the broker. */
 #include "profile/learn.h"
 
 #include "profile/decide.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 static uint32_t saturate(uint64_t value)
 {
@@ -151,26 +147,4 @@ void learn(struct profile *profile, const struct observation *run)
 	learn_device(section, (enum identity_kind)profile->kind, run);
 	learn_histories(section, run);
 	learn_outcome(section, run);
-}
-
-int learn_run(
-	const char *folder, const struct identity *identity, const struct observation *observation)
-{
-	struct profile profile;
-	struct profile_extension extension = {.room = PROFILE_EXTENSION_MAX};
-	int rc;
-
-	extension.data = mmap(NULL, extension.room, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (extension.data == MAP_FAILED)
-		return -errno;
-	rc = profile_read(folder, identity->digest, &profile, &extension);
-	if (rc) { /* whatever is wrong with it, a new one takes its place */
-		profile_init(&profile, identity);
-		extension.size = 0;
-	}
-	learn(&profile, observation);
-	rc = profile_write(folder, &profile, &extension);
-	munmap(extension.data, extension.room);
-	return rc;
 }

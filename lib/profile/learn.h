@@ -43,8 +43,10 @@ struct observation {
 /* Updates the profile. Pure. */
 void learn(struct profile *profile, const struct observation *observation);
 
-/* One run's whole duty: reads the program's profile in the folder as it is now, learns, writes. The
- * extension area is kept. With two runs that end at the same instant one observation may be lost,
- * and nothing else. Maps scratch memory for the extension; 0 or a negative errno. */
-int learn_run(
-	const char *folder, const struct identity *identity, const struct observation *observation);
+/* One run's whole duty: reads the program's profile as it is now, the user's or else the one that
+ * an image ships (system_folder may be NULL), learns, writes the user's, and begins again where
+ * another writer came between. That is seen up to the moment of renaming, without a lock: of two
+ * runs that end within microseconds (on NFS: within its caching) one may be lost, and nothing is
+ * damaged. The extension area is kept. Maps scratch memory; 0 or a negative errno. */
+int learn_run(const char *folder, const char *system_folder, const struct identity *identity,
+	const struct observation *observation);

@@ -12,7 +12,8 @@
  * The file holds digests and base names, never a command line, an environment or a program's text.
  * The digests guard against damage; against other people guard owner and mode, checked on reading.
  *
- * All functions: 0, a negative errno, or the positive outcome PROFILE_NONE. */
+ * Functions that return int: 0, a negative errno, or one of the positive outcomes PROFILE_NONE and
+ * PROFILE_CHANGED. */
 #pragma once
 
 #include "profile/identity.h"
@@ -35,7 +36,8 @@
 #define PROFILE_PATH_MAX 4096u
 #define PROFILE_SYSTEM_DIR "/usr/share/hearth/profiles" /* read-only: what an image ships */
 
-#define PROFILE_NONE 1 /* there is no profile that counts */
+#define PROFILE_NONE 1    /* there is no profile that counts */
+#define PROFILE_CHANGED 2 /* another writer came between: nothing was written */
 
 enum profile_context_kind {
 	PROFILE_PRIMARY =
@@ -151,11 +153,15 @@ int profile_path(
 /* Reads the profile of `program` in a folder with open, fstat, read and close alone. Damaged,
  * truncated, foreign-owned, writable by group or others, a symlink, another version, another
  * program's: PROFILE_NONE. `extension` may be NULL: its area is then not read. Foreign is an owner
- * who is neither this user nor root. */
+ * who is neither this user nor root. What ret_profile holds is meaningful after 0 alone. */
 int profile_read(const char *folder, const uint8_t program[DIGEST_SIZE],
 	struct profile *ret_profile, struct profile_extension *extension);
 
-/* The same for a file by its path, whichever program's it is: for tools. */
+/* The user's own, else the one that an image ships (system_folder may be NULL). */
+int profile_find(const char *folder, const char *system_folder, const uint8_t program[DIGEST_SIZE],
+	struct profile *ret_profile, struct profile_extension *extension);
+
+/* The same as profile_read for a file by its path, whichever program's it is: for tools. */
 int profile_read_file(
 	const char *path, struct profile *ret_profile, struct profile_extension *extension);
 
@@ -166,6 +172,20 @@ int profile_read_file(
 int profile_write(
 	const char *folder, struct profile *profile, const struct profile_extension *extension);
 
+/* The same, if the file is still what profile_seen saw; else PROFILE_CHANGED. `seen` may be NULL.
+ */
+int profile_replace(const char *folder, struct profile *profile,
+	const struct profile_extension *extension, const uint8_t *seen);
+
+/* What tells a program's file from any other state of it: its digest, as it lies there; zeros where
+ * there is no file. 0 or -ENAMETOOLONG. */
+int profile_seen(
+	const char *folder, const uint8_t program[DIGEST_SIZE], uint8_t ret_seen[DIGEST_SIZE]);
+
 /* Removes the longest unused profiles until at most these are left; returns how many went. Also
  * removes what writers that were killed left behind, once it is an hour old. */
 int profile_prune(const char *folder, uint32_t programs_max, uint64_t bytes_max);
+
+/* The same with a folder's bounds. Looks at each file only where there are enough to exceed one: on
+ * a shared home that is dear. */
+int profile_tidy(const char *folder);

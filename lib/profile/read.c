@@ -98,3 +98,13 @@ int profile_read(const char *folder, const uint8_t program[DIGEST_SIZE],
 		return PROFILE_NONE;
 	return rc;
 }
+
+int profile_find(const char *folder, const char *system_folder, const uint8_t program[DIGEST_SIZE],
+	struct profile *ret_profile, struct profile_extension *extension)
+{
+	int rc = profile_read(folder, program, ret_profile, extension);
+
+	if (rc == PROFILE_NONE && system_folder)
+		rc = profile_read(system_folder, program, ret_profile, extension);
+	return rc;
+}

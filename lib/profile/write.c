@@ -79,8 +79,40 @@ static bool is_writable(const struct profile *profile, const struct profile_exte
 	       (!extension || extension_is_walkable(extension->data, extension->size));
 }
 
+int profile_seen(
+	const char *folder, const uint8_t program[DIGEST_SIZE], uint8_t ret_seen[DIGEST_SIZE])
+{
+	char path[PROFILE_PATH_MAX];
+	int rc = profile_path(folder, program, path), fd;
+
+	if (rc)
+		return rc;
+	memset(ret_seen, 0, DIGEST_SIZE);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return 0;
+	if (pread(fd, ret_seen, DIGEST_SIZE, offsetof(struct profile, head_digest)) != DIGEST_SIZE)
+		memset(ret_seen, 0, DIGEST_SIZE);
+	close(fd);
+	return 0;
+}
+
+static bool is_changed(const char *folder, const struct profile *profile, const uint8_t *seen)
+{
+	uint8_t now[DIGEST_SIZE];
+
+	return seen &&
+	       (profile_seen(folder, profile->program, now) || memcmp(now, seen, DIGEST_SIZE));
+}
+
 int profile_write(
 	const char *folder, struct profile *profile, const struct profile_extension *extension)
+{
+	return profile_replace(folder, profile, extension, NULL);
+}
+
+int profile_replace(const char *folder, struct profile *profile,
+	const struct profile_extension *extension, const uint8_t *seen)
 {
 	char path[PROFILE_PATH_MAX], temporary[PROFILE_PATH_MAX];
 	struct stat before = {0};
@@ -104,6 +136,8 @@ int profile_write(
 		rc = -errno;
 	if (stat(path, &before))
 		before.st_size = -GROWTH_STEP;
+	if (!rc && is_changed(folder, profile, seen))
+		rc = PROFILE_CHANGED;
 	if (!rc && rename(temporary, path))
 		rc = -errno;
 	if (rc) {
@@ -111,6 +145,6 @@ int profile_write(
 		return rc;
 	}
 	if ((off_t)profile->file_size >= before.st_size + GROWTH_STEP)
-		profile_prune(folder, PROFILE_PROGRAMS_MAX, PROFILE_FOLDER_MAX);
+		profile_tidy(folder);
 	return 0;
 }

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 	}
 	identity_compute(&source, &identity);
 	for (int i = atoi(argv[2]); i > 0; i--) {
-		int rc = learn_run(argv[1], &identity, &run);
+		int rc = learn_run(argv[1], NULL, &identity, &run);
 
 		if (rc) {
 			fprintf(stderr, "%s: %s\n", argv[1], strerror(-rc));

@@ -90,6 +90,8 @@ Test(identity, how_command_lines_are_read)
 		{"/opt/app/solver", "solver|-n|5", IDENTITY_EXECUTABLE, "solver"},
 		{"/opt/app/solver", "./whatever", IDENTITY_EXECUTABLE, "solver"},
 		{"", "./a.out", IDENTITY_EXECUTABLE, "a.out"},
+		{"/opt/app/frozen", "frozen|--multiprocessing-fork|pipe_handle=7", IDENTITY_CHILD,
+			" (spawn)"},
 		{PYTHON, "python|train.py|--lr|1", IDENTITY_SCRIPT, "train.py"},
 		{PYTHON, "/venv/bin/python|/x/train.py", IDENTITY_SCRIPT, "train.py"},
 		{PYTHON, "python|-u|-W|ignore|train.py", IDENTITY_SCRIPT, "train.py"},

@@ -368,11 +368,11 @@ Test(learn, a_whole_run_on_disk_keeps_what_it_does_not_know)
 	struct observation run = run_on(0);
 
 	cr_assert_not_null(mkdtemp(folder));
-	cr_assert_eq(learn_run(folder, &identity, &run), 0);
+	cr_assert_eq(learn_run(folder, NULL, &identity, &run), 0);
 	cr_assert_eq(profile_read(folder, identity.digest, &profile, &extension), 0);
 	cr_assert_eq(extension_add(&extension, 4242, "later", 5), 0);
 	cr_assert_eq(profile_write(folder, &profile, &extension), 0);
-	cr_assert_eq(learn_run(folder, &identity, &run), 0);
+	cr_assert_eq(learn_run(folder, NULL, &identity, &run), 0);
 	cr_assert_eq(profile_read(folder, identity.digest, &profile, &extension), 0);
 	cr_assert_eq(section()->runs, 2);
 	cr_assert_eq(extension.size, 16);
@@ -380,9 +380,32 @@ Test(learn, a_whole_run_on_disk_keeps_what_it_does_not_know)
 	/* A damaged one is replaced. */
 	snprintf(command, sizeof(command), "for f in %s/*; do echo x >$f; done", folder);
 	cr_assert_eq(system(command), 0);
-	cr_assert_eq(learn_run(folder, &identity, &run), 0);
+	cr_assert_eq(learn_run(folder, NULL, &identity, &run), 0);
 	cr_assert_eq(profile_read(folder, identity.digest, &profile, &extension), 0);
 	cr_assert_eq(section()->runs, 1);
 	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	cr_assert_eq(system(command), 0);
+}
+
+Test(learn, an_images_profile_is_where_the_users_begins)
+{
+	char system_folder[] = "/tmp/hearth-learn-XXXXXX", folder[] = "/tmp/hearth-learn-XXXXXX";
+	struct identity identity = {.kind = IDENTITY_SCRIPT, .name = "train.py"};
+	struct observation run = run_on(0);
+	char command[128];
+
+	cr_assert_not_null(mkdtemp(system_folder));
+	cr_assert_not_null(mkdtemp(folder));
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(learn_run(system_folder, NULL, &identity, &run), 0);
+	cr_assert_eq(learn_run(folder, system_folder, &identity, &run), 0);
+	cr_assert_eq(profile_read(folder, identity.digest, &profile, NULL), 0);
+	cr_assert_eq(section()->runs, 4);
+	cr_assert_eq(learn_run(folder, system_folder, &identity, &run), 0);
+	cr_assert_eq(profile_find(folder, system_folder, identity.digest, &profile, NULL), 0);
+	cr_assert_eq(section()->runs, 5);
+	cr_assert_eq(profile_read(system_folder, identity.digest, &profile, NULL), 0);
+	cr_assert_eq(section()->runs, 3);
+	snprintf(command, sizeof(command), "rm -rf '%s' '%s'", folder, system_folder);
 	cr_assert_eq(system(command), 0);
 }
