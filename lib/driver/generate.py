@@ -191,8 +191,43 @@ def sim_exports(rows):
     return "\n".join(lines)
 
 
+# What libcudart asks for though newer rows exist, and families that it never asks for.
+STANDIN_OLD = {"cuDeviceGetUuid": 9020, "cuDevicePrimaryCtxReset": 7000,
+               "cuDevicePrimaryCtxRelease": 7000, "cuDevicePrimaryCtxSetFlags": 7000}
+STANDIN_ALL = ("cuStreamGetCaptureInfo", "cuMemcpyBatchAsync", "cuGetProcAddress")
+STANDIN_NEVER = ("cuTexRef", "cuSurfRef", "cuParam", "cuCheckpoint", "cuCoredump", "cuLogs",
+                 "cuTensorMap", "cuGreenCtx", "cuMulticast", "cuLink", "cuFuncSetBlock",
+                 "cuFuncSetShared", "cuLaunchGrid", "cuArray3D", "cuMemcpyAto", "cuMemcpyHtoA",
+                 "cuMemcpyDtoA", "cuCtxAttach", "cuCtxDetach", "cuDevResource", "cuDevSm")
+
+
+def standin_requests(rows):
+    """standin_requests.h: what the stand-in runtime of the tests asks cuGetProcAddress for, in its
+    order: public name, version, flags, ABI symbol, as libcudart 13.0 does."""
+    symbols = {(row.public_name, row.since, 0 if row.variant == "legacy" else 2): row.abi_symbol
+               for row in rows}
+    requests = [("cuInit", 2000, 0), ("cuGetProcAddress", 11030, 0), ("cuGetProcAddress", 12000, 0)]
+    newest = {}
+    for row in rows:
+        if row.group != "core" or row.public_name.startswith(STANDIN_NEVER):
+            continue
+        key = row.public_name, 0 if row.variant == "legacy" else 2
+        if row.public_name in STANDIN_ALL:
+            requests.append((row.public_name, row.since, key[1]))
+        else:
+            newest[key] = max(newest.get(key, 0), row.since)
+    requests += [(name, STANDIN_OLD.get(name, since), flags)
+                 for (name, flags), since in newest.items() if name != "cuInit"]
+    requests.append(("cuGLGetDevices", 4010, 0))
+    lines = ["/* Generated from driver_api.tsv by generate.py. */"]
+    lines += [f'REQUEST("{name}", {since}, {flags}, "{symbols.get((name, since, flags), name)}")'
+              for name, since, flags in requests]
+    return "\n".join(lines) + "\n"
+
+
 PRODUCTS = {"rows": rows_header, "stubs": stubs, "tables": tables, "first": first_handlers,
-            "sim_exports": sim_exports}
+            "sim_exports": sim_exports,
+            "standin_requests": standin_requests}
 
 
 def main(argv):

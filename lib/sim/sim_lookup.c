@@ -99,8 +99,7 @@ static int lookup(const word *arg, bool is_old, enum status *ret_status)
 	sim_function *address;
 
 	*ret_status = STATUS_NOT_FOUND;
-	if (!name || !ret_address || version > driver_version() || flags & ~(uint64_t)KNOWN_FLAGS ||
-		flags == KNOWN_FLAGS)
+	if (!name || !ret_address || version > driver_version() || flags & ~(uint64_t)KNOWN_FLAGS)
 		return SIM_INVALID_VALUE;
 	row = find(name, version, flags, ret_status);
 	address = row ? row->address : sim_extra_find(name, version);
