@@ -7,6 +7,9 @@
 #include <elf.h>
 #include <string.h>
 
+/* Every PTX text has this directive, at most comments stand before it. */
+#define PTX_SIGN ".version"
+
 /* Far above any image: what claims to be larger is something else. */
 #define SIZE_LIMIT (UINT64_C(1) << 32)
 
@@ -44,8 +47,9 @@ static void inspect_elf(const char *data, struct image_info *ret_info)
 	memcpy(&header, data, sizeof(header));
 	sections_end = header.e_shoff + (uint64_t)header.e_shnum * header.e_shentsize;
 	segments_end = header.e_phoff + (uint64_t)header.e_phnum * header.e_phentsize;
-	if (header.e_ident[EI_CLASS] != ELFCLASS64 || sections_end > SIZE_LIMIT ||
-		segments_end > SIZE_LIMIT)
+	/* The offsets first: with a huge one the sum would have wrapped around. */
+	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shoff > SIZE_LIMIT ||
+		header.e_phoff > SIZE_LIMIT)
 		return;
 	ret_info->size = sections_end > segments_end ? sections_end : segments_end;
 }
@@ -64,7 +68,7 @@ void image_inspect(const void *image, struct image_info *ret_info)
 	/* PTX may be shorter than any header: look at one byte at a time. */
 	if (is_text(bytes[0]) && is_text(bytes[1])) {
 		ret_info->size = strlen(image);
-		ret_info->is_ptx_only = true;
+		ret_info->is_ptx_only = strstr(image, PTX_SIGN);
 		return;
 	}
 	memcpy(&magic, image, sizeof(magic));
