@@ -130,8 +130,29 @@ static enum chain_step follow_script(struct chain *chain, const char *head)
 	return go_on(chain, first, count, 1);
 }
 
+static void lose_at(struct chain *chain, const char *name)
+{
+	chain_lose(chain, "sudo",
+		"put it behind: e.g. `sudo hearth run PROGRAM` (hearth by its full path)",
+		"%s doesn't hand LD_PRELOAD on", name);
+}
+
+static bool has_word(const struct chain *chain, const char *const *wanted)
+{
+	for (size_t i = 1; chain->words[i]; i++)
+		for (size_t n = 0; wanted[n]; n++)
+			if (!strcmp(chain->words[i], wanted[n]))
+				return true;
+	return false;
+}
+
 static enum chain_step follow_away(struct chain *chain, const char *name)
 {
+	static const char *const scope[] = {"--scope", NULL};
+
+	/* systemd-run --scope runs it here; without, the service manager does. */
+	if (has_word(chain, scope))
+		return CHAIN_INHERIT;
 	findings_add(chain->findings, "elsewhere", SEVERITY_PROBLEM,
 		"%s starts the program in another place, where this LD_PRELOAD doesn't follow",
 		name);
@@ -140,53 +161,78 @@ static enum chain_step follow_away(struct chain *chain, const char *name)
 	return CHAIN_STOP;
 }
 
-static enum chain_step follow_wrapper(
-	struct chain *chain, const struct wrapper *wrapper, const char *name)
+/* Shells, launchers and tools: their children inherit the environment, even where the launcher
+ * itself is static. */
+static enum chain_step follow_parent(struct chain *chain, enum wrapper_kind kind, const char *name)
 {
-	size_t at = wrapper_skip(wrapper, chain->words);
-	const char *why;
+	static const char *const login[] = {"-", "-l", "--login", NULL};
 
-	switch (wrapper->kind) {
-	case WRAPPER_AWAY:
-		return follow_away(chain, name);
-	case WRAPPER_SHELL:
+	if (kind == WRAPPER_SHELL) {
 		findings_add(chain->findings, "shell", SEVERITY_NOTE,
 			"%s and what it starts inherit the preload; its text isn't read", name);
-		return CHAIN_END;
-	case WRAPPER_LAUNCHER:
-		findings_add(chain->findings, "launcher", SEVERITY_NOTE,
-			"%s hands its environment on; the program it starts isn't examined", name);
-		findings_remedy(chain->findings, "hearth doctor -- PROGRAM");
-		return CHAIN_END;
-	case WRAPPER_TOOL:
+	} else if (kind == WRAPPER_TOOL) {
 		findings_add(chain->findings, "injection", SEVERITY_WARNING,
 			"%s puts itself into the program: calls are passed through and recorded, "
 			"no more",
 			name);
 		findings_remedy(chain->findings, "measure without the tool");
-		return CHAIN_END;
+	} else {
+		findings_add(chain->findings, "launcher", SEVERITY_NOTE,
+			"%s hands its environment on; the program it starts isn't examined", name);
+		findings_remedy(chain->findings, "hearth doctor -- PROGRAM");
+	}
+	if (kind == WRAPPER_SWITCH && has_word(chain, login))
+		lose_at(chain, name);
+	return CHAIN_INHERIT;
+}
+
+/* A wrapper whose program is among the words. */
+static enum chain_step follow_words(
+	struct chain *chain, const struct wrapper *wrapper, const char *name)
+{
+	static const char *const no_gain[] = {"--no-new-privs", "--nnp", NULL};
+	size_t at = wrapper_skip(wrapper, chain->words);
+
+	if (!at)
+		return CHAIN_END; /* e.g. `nice` alone: the wrapper is the program */
+	if (wrapper->kind == WRAPPER_LOSES)
+		lose_at(chain, name);
+	if (wrapper->kind == WRAPPER_HEARTH)
+		chain_add_library(chain);
+	if (!strcmp(name, "setpriv") && has_word(chain, no_gain))
+		chain->scene.has_no_new_privs = true;
+	findings_add(
+		chain->findings, "wrapper", SEVERITY_OK, "%s starts %s", name, chain->words[at]);
+	return go_on(chain, NULL, 0, at);
+}
+
+static enum chain_step follow_wrapper(
+	struct chain *chain, const struct wrapper *wrapper, const char *name)
+{
+	const char *why;
+
+	if (program_is_secure(&chain->scene, chain->path, &why))
+		lose_at(chain, name);
+	switch (wrapper->kind) {
+	case WRAPPER_AWAY:
+		return follow_away(chain, name);
+	case WRAPPER_SHELL:
+	case WRAPPER_LAUNCHER:
+	case WRAPPER_SWITCH:
+	case WRAPPER_TOOL:
+		return follow_parent(chain, wrapper->kind, name);
 	case WRAPPER_ENV:
 		return chain_env_follow(chain);
 	case WRAPPER_HEARTH:
 		if (!chain->words[1] || strcmp(chain->words[1], "run"))
 			return CHAIN_END;
-		break;
+		return follow_words(chain, wrapper, name);
 	case WRAPPER_LOADER:
 	case WRAPPER_LOSES:
 	case WRAPPER_PASSES:
-		break;
+		return follow_words(chain, wrapper, name);
 	}
-	if (!at)
-		return CHAIN_END; /* e.g. `nice` alone: the wrapper is the program */
-	if (program_is_secure(&chain->scene, chain->path, &why) || wrapper->kind == WRAPPER_LOSES)
-		chain_lose(chain, "sudo",
-			"put it behind: e.g. `sudo hearth run PROGRAM` (hearth by its full path)",
-			"%s doesn't hand LD_PRELOAD on", name);
-	if (wrapper->kind == WRAPPER_HEARTH)
-		chain_add_library(chain);
-	findings_add(
-		chain->findings, "wrapper", SEVERITY_OK, "%s starts %s", name, chain->words[at]);
-	return go_on(chain, NULL, 0, at);
+	return CHAIN_END;
 }
 
 enum chain_step chain_step(struct chain *chain)

@@ -23,9 +23,11 @@ struct chain {
 };
 
 enum chain_step {
-	CHAIN_ON,   /* words and path have moved on */
-	CHAIN_END,  /* path is the program that counts */
-	CHAIN_STOP, /* nothing more can be said, or there is nothing to run: findings say why */
+	CHAIN_ON,      /* words and path have moved on */
+	CHAIN_END,     /* path is the program that counts */
+	CHAIN_INHERIT, /* what path starts counts, and gets the environment; which it is isn't known
+			*/
+	CHAIN_STOP,    /* nothing more can be said, or there is nothing to run: findings say why */
 };
 
 int chain_init(const struct scene *scene, char *const *words, struct findings *findings,

@@ -91,9 +91,10 @@ int command_examine(const struct scene *scene, char *const *words, struct findin
 				words[0]);
 		}
 		step = walk(&chain);
-		if (step == CHAIN_END) {
+		if (step == CHAIN_END || step == CHAIN_INHERIT) {
 			/* All three, so that every reason is said at once. */
-			is_intercepted = program_judge(&chain.scene, chain.path, findings);
+			is_intercepted = step == CHAIN_INHERIT ||
+					 program_judge(&chain.scene, chain.path, findings);
 			is_intercepted &= judge_preload(&chain);
 			is_intercepted &= judge_stay(&chain);
 		}

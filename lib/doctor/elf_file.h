@@ -39,5 +39,5 @@ int elf_defines(int fd, const char *const *names, const char **ret_name);
 /* Looks for a string that is an absolute path of a libcuda.so, which a program may hand to dlopen.
  * Returns 0 with *ret_path to be freed (NULL: none found in the first ELF_SCAN_LIMIT bytes), or a
  * negative errno. */
-#define ELF_SCAN_LIMIT (256ull << 20)
+#define ELF_SCAN_LIMIT (64ull << 20)
 int elf_driver_path(int fd, char **ret_path);

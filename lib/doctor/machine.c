@@ -133,7 +133,11 @@ static void examine_driver(const struct scene *scene, struct findings *findings)
 	}
 	module_version(scene, module);
 	file_version(scene, path, file);
-	if (told) {
+	if (strstr(path, "/stubs/")) {
+		findings_add(findings, "driver", SEVERITY_PROBLEM,
+			"%s is a stub for linking, and comes first: cuInit fails with 34", path);
+		findings_remedy(findings, "take its folder out of LD_LIBRARY_PATH and ld.so.conf");
+	} else if (told) {
 		findings_add(findings, "driver", SEVERITY_NOTE, "%s, because HEARTH_DRIVER says so",
 			path);
 	} else if (*module && *file && strcmp(module, file) && !strstr(path, "compat")) {

@@ -179,10 +179,22 @@ static void examine_tools(const struct scene *scene, struct findings *findings)
 	}
 }
 
+static void examine_devices(const struct scene *scene, struct findings *findings)
+{
+	const char *visible = scene->env[ENV_CUDA_VISIBLE_DEVICES];
+
+	if (!visible || (strcmp(visible, "-1") && strcmp(visible, "NoDevFiles")))
+		return;
+	findings_add(findings, "visible-devices", SEVERITY_WARNING,
+		"CUDA_VISIBLE_DEVICES=%s hides every GPU: cuInit fails with 100", visible);
+	findings_remedy(findings, "unset CUDA_VISIBLE_DEVICES");
+}
+
 void surroundings_examine(const struct scene *scene, struct findings *findings)
 {
 	examine_container(scene, findings);
 	examine_cache(scene, findings);
 	examine_mps(scene, findings);
+	examine_devices(scene, findings);
 	examine_tools(scene, findings);
 }

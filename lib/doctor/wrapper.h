@@ -12,6 +12,7 @@ enum wrapper_kind {
 	WRAPPER_LOSES,    /* LD_PRELOAD does not get through: sudo and the like */
 	WRAPPER_AWAY,     /* the program runs in another root or on another machine */
 	WRAPPER_LAUNCHER, /* starts it with options of its own; its environment passes */
+	WRAPPER_SWITCH,   /* su: likewise, unless it starts a login shell */
 	WRAPPER_TOOL,     /* a debugger or profiler that injects itself */
 	WRAPPER_SHELL,    /* runs text */
 };

@@ -101,6 +101,23 @@ class Doctor(harness.SystemTest):
         self.assert_intercepted(self.script("b", "#!/usr/bin/env -S python9 -u\n"))
         self.assert_intercepted(self.script("c", f"#!{self.dir}/a -x\n"))
 
+    def test_launchers_hand_the_preload_on_even_where_they_are_static(self):
+        static = compile_c(self.dir / "static", "-static")
+        for name in ("uv", "srun", "sh"):
+            with self.subTest(name=name):
+                self.named(name, source=static)
+                self.assert_intercepted(name, "run", "anything")
+
+    def test_su_keeps_the_environment_unless_it_logs_in(self):
+        self.named("su")
+        self.assert_intercepted("su", "user", "-c", "true")
+        self.assert_not_intercepted("sudo", "su", "-", "user", "-c", "true")
+
+    def test_a_scope_of_systemd_is_here(self):
+        self.named("systemd-run")
+        self.assert_intercepted("systemd-run", "--user", "--scope", self.plain)
+        self.assert_not_intercepted("elsewhere", "systemd-run", "--user", self.plain)
+
     def test_a_text_without_first_line_goes_to_the_shell(self):
         self.assertIn("shell", self.assert_intercepted(self.script("a", "exit 0\n")))
 
@@ -336,6 +353,10 @@ class Doctor(harness.SystemTest):
     def test_a_driver_setting_that_names_no_file(self):
         status, findings = self.doctor(env={**self.env, "HEARTH_DRIVER": "/nowhere/libcuda.so.1"})
         self.assertEqual((status, findings["driver-setting"]["severity"]), (1, "problem"))
+
+    def test_hidden_devices_are_a_warning(self):
+        _, findings = self.doctor(env={**self.env, "CUDA_VISIBLE_DEVICES": "-1"})
+        self.assertEqual(findings["visible-devices"]["severity"], "warning")
 
     # How it is asked
 

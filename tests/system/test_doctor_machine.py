@@ -90,6 +90,26 @@ class Machine(harness.SystemTest):
         status, findings = self.doctor("--", "/bin/true")
         self.assertEqual((status, findings["command"]["severity"]), (0, "ok"), findings)
 
+    def test_a_library_for_every_program_needs_no_environment(self):
+        """/etc/ld.so.preload survives `env -i`; and as everywhere, its file must be there."""
+        self.machine()
+        for name in ("true", "env"):
+            shutil.copy(f"/bin/{name}", self.put(f"bin/{name}", mode=0o755))
+        shutil.copy(f"/{LOADER}", self.put(LOADER))
+        words = ["--", "/bin/env", "-i", "/bin/true"]
+        self.put("usr/lib/hearth/libhearth.so", harness.SIM.read_bytes())
+        self.assertEqual(self.severity("command", *words), "problem")
+        self.put("etc/ld.so.preload", "/usr/lib/hearth/libhearth.so\n")
+        self.assertEqual(self.severity("command", *words), "ok")
+        (self.root / "usr/lib/hearth/libhearth.so").unlink()
+        self.assertEqual(self.severity("preload", *words), "problem")
+
+    def test_a_stub_that_comes_first(self):
+        self.machine()
+        shutil.copy(harness.SIM, self.put("opt/cuda/lib64/stubs/libcuda.so.1"))
+        env = {**self.env, "LD_LIBRARY_PATH": "/opt/cuda/lib64/stubs"}
+        self.assertEqual(self.severity("driver", env=env), "problem")
+
     def test_a_module_without_a_library(self):
         self.machine()
         shutil.rmtree(self.root / "usr/lib")

@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -219,6 +220,23 @@ class Reality(harness.SystemTest):
         lone = shutil.copy(self.library, self.dir / "libhearth.so")
         self.assertIn("preload", self.check(False, "env", f"LD_PRELOAD={lone}", self.opens))
         self.assertEqual(self.done.returncode, 127)
+
+    def test_the_broker_that_runs(self):
+        self.env.pop("HEARTH_SOCKET")
+        self.env["PATH"] = f"{self.made}/bin:{os.environ['PATH']}"
+        shutil.copy(harness.HEARTHD, self.made / "bin")
+        self.assertIn("none runs", self.broker_text())
+        self.run_program(self.hearth, "run", self.opens)
+        self.addCleanup(self.run_program, self.hearth, "stop")
+        deadline = time.monotonic() + harness.DEADLINE_S
+        while "keeper warm" not in self.broker_text() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertIn(f"{self.dir}/run/hearth/socket, keeper warm", self.broker_text())
+
+    def broker_text(self):
+        done = self.run_program(self.hearth, "doctor", "--json")
+        return next(item["text"] for item in json.loads(done.stdout)["findings"]
+                    if item["id"] == "broker")
 
     def test_asan(self):
         for options, expected in (([], False), (["-static-libasan"], True)):
