@@ -71,13 +71,13 @@ static void print_pair(const char *name, struct samples pair[2])
 
 static void json_pair(struct json_out *out, const char *name, struct samples pair[2])
 {
-	json_object_begin(out, name);
-	json_u64(out, "rounds", pair[0].count);
-	json_u64(out, "direct_median_ps", samples_percentile(&pair[0], 50));
-	json_u64(out, "proxy_median_ps", samples_percentile(&pair[1], 50));
-	json_u64(out, "direct_p10_ps", samples_percentile(&pair[0], 10));
-	json_u64(out, "proxy_p10_ps", samples_percentile(&pair[1], 10));
-	json_object_end(out);
+	json_out_object_begin(out, name);
+	json_out_u64(out, "rounds", pair[0].count);
+	json_out_u64(out, "direct_median_ps", samples_percentile(&pair[0], 50));
+	json_out_u64(out, "proxy_median_ps", samples_percentile(&pair[1], 50));
+	json_out_u64(out, "direct_p10_ps", samples_percentile(&pair[0], 10));
+	json_out_u64(out, "proxy_p10_ps", samples_percentile(&pair[1], 10));
+	json_out_object_end(out);
 }
 
 int main(int argc, char **argv)
@@ -115,14 +115,14 @@ int main(int argc, char **argv)
 		struct json_out out;
 		size_t length;
 
-		json_begin(&out, buffer, sizeof(buffer));
-		json_object_begin(&out, NULL);
-		json_string(&out, "bench", "call");
+		json_out_begin(&out, buffer, sizeof(buffer));
+		json_out_object_begin(&out, NULL);
+		json_out_string(&out, "bench", "call");
 		json_pair(&out, "cuCtxGetCurrent", current);
 		json_pair(&out, "cuLaunchKernel", launch);
-		json_object_end(&out);
-		json_newline(&out);
-		if (json_end(&out, &length) < 0)
+		json_out_object_end(&out);
+		json_out_newline(&out);
+		if (json_out_end(&out, &length) < 0)
 			measure_die("the result is longer than %d bytes", JSON_BYTES);
 		fputs(buffer, stdout);
 	} else {

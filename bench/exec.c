@@ -52,17 +52,17 @@ int main(int argc, char **argv)
 		struct json_out out;
 		size_t length;
 
-		json_begin(&out, buffer, sizeof(buffer));
-		json_object_begin(&out, NULL);
-		json_string(&out, "bench", "exec");
-		json_string(&out, "command", options.words[0]);
+		json_out_begin(&out, buffer, sizeof(buffer));
+		json_out_object_begin(&out, NULL);
+		json_out_string(&out, "bench", "exec");
+		json_out_string(&out, "command", options.words[0]);
 		measure_json(&out, "plain", &samples[0]);
 		measure_json(&out, "preloaded", &samples[1]);
-		json_i64(&out, "added_median_ns", added_ns);
-		json_i64(&out, "added_p10_ns", added_p10_ns);
-		json_object_end(&out);
-		json_newline(&out);
-		if (json_end(&out, &length) < 0)
+		json_out_i64(&out, "added_median_ns", added_ns);
+		json_out_i64(&out, "added_p10_ns", added_p10_ns);
+		json_out_object_end(&out);
+		json_out_newline(&out);
+		if (json_out_end(&out, &length) < 0)
 			measure_die("the result is longer than %d bytes", JSON_BYTES);
 		fputs(buffer, stdout);
 	} else {

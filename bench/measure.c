@@ -134,11 +134,11 @@ void measure_print(const char *name, struct samples *samples)
 
 void measure_json(struct json_out *out, const char *name, struct samples *samples)
 {
-	json_object_begin(out, name);
-	json_u64(out, "runs", samples->count);
-	json_u64(out, "p10_ns", samples_percentile(samples, 10));
-	json_u64(out, "median_ns", samples_percentile(samples, 50));
-	json_u64(out, "p90_ns", samples_percentile(samples, 90));
-	json_u64(out, "p99_ns", samples_percentile(samples, 99));
-	json_object_end(out);
+	json_out_object_begin(out, name);
+	json_out_u64(out, "runs", samples->count);
+	json_out_u64(out, "p10_ns", samples_percentile(samples, 10));
+	json_out_u64(out, "median_ns", samples_percentile(samples, 50));
+	json_out_u64(out, "p90_ns", samples_percentile(samples, 90));
+	json_out_u64(out, "p99_ns", samples_percentile(samples, 99));
+	json_out_object_end(out);
 }

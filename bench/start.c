@@ -110,14 +110,14 @@ int main(int argc, char **argv)
 		struct json_out out;
 		size_t used;
 
-		json_begin(&out, buffer, sizeof(buffer));
-		json_object_begin(&out, NULL);
-		json_string(&out, "bench", "start");
+		json_out_begin(&out, buffer, sizeof(buffer));
+		json_out_object_begin(&out, NULL);
+		json_out_string(&out, "bench", "start");
 		for (int step = 0; step < STEPS; step++)
 			measure_json(&out, step_names[step], &samples[step]);
-		json_object_end(&out);
-		json_newline(&out);
-		if (json_end(&out, &used) < 0)
+		json_out_object_end(&out);
+		json_out_newline(&out);
+		if (json_out_end(&out, &used) < 0)
 			measure_die("the result is longer than %d bytes", JSON_BYTES);
 		fputs(buffer, stdout);
 	} else {

@@ -135,14 +135,14 @@ int main(int argc, char **argv)
 		struct json_out out;
 		size_t used;
 
-		json_begin(&out, buffer, sizeof(buffer));
-		json_object_begin(&out, NULL);
-		json_string(&out, "bench", "storm");
+		json_out_begin(&out, buffer, sizeof(buffer));
+		json_out_object_begin(&out, NULL);
+		json_out_string(&out, "bench", "storm");
 		for (int i = 0; i < 4; i++)
 			measure_json(&out, names[i], &samples[i]);
-		json_object_end(&out);
-		json_newline(&out);
-		if (json_end(&out, &used) < 0)
+		json_out_object_end(&out);
+		json_out_newline(&out);
+		if (json_out_end(&out, &used) < 0)
 			measure_die("the result is longer than %d bytes", JSON_BYTES);
 		fputs(buffer, stdout);
 	} else {

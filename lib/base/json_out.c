@@ -98,13 +98,13 @@ static void put_key(struct json_out *out, const char *key)
 	put_char(out, ':');
 }
 
-void json_begin(struct json_out *ret_out, char *buffer, size_t size)
+void json_out_begin(struct json_out *ret_out, char *buffer, size_t size)
 {
 	*ret_out = (struct json_out){.start = buffer, .at = buffer, .end = buffer + size};
 	buffer[0] = 0;
 }
 
-int json_end(struct json_out *out, size_t *ret_length)
+int json_out_end(struct json_out *out, size_t *ret_length)
 {
 	*out->at = 0;
 	if (out->is_full)
@@ -126,35 +126,35 @@ static void close_with(struct json_out *out, char bracket)
 	out->needs_comma = true;
 }
 
-void json_object_begin(struct json_out *out, const char *key)
+void json_out_object_begin(struct json_out *out, const char *key)
 {
 	open_with(out, key, '{');
 }
 
-void json_object_end(struct json_out *out)
+void json_out_object_end(struct json_out *out)
 {
 	close_with(out, '}');
 }
 
-void json_array_begin(struct json_out *out, const char *key)
+void json_out_array_begin(struct json_out *out, const char *key)
 {
 	open_with(out, key, '[');
 }
 
-void json_array_end(struct json_out *out)
+void json_out_array_end(struct json_out *out)
 {
 	close_with(out, ']');
 }
 
-void json_bytes(struct json_out *out, const char *key, const char *text, size_t length)
+void json_out_bytes(struct json_out *out, const char *key, const char *text, size_t length)
 {
 	put_key(out, key);
 	put_escaped(out, text, length);
 }
 
-void json_string(struct json_out *out, const char *key, const char *text)
+void json_out_string(struct json_out *out, const char *key, const char *text)
 {
-	json_bytes(out, key, text, strlen(text));
+	json_out_bytes(out, key, text, strlen(text));
 }
 
 static void put_digits(struct json_out *out, uint64_t value)
@@ -169,13 +169,13 @@ static void put_digits(struct json_out *out, uint64_t value)
 	put(out, text + at, sizeof(text) - at);
 }
 
-void json_u64(struct json_out *out, const char *key, uint64_t value)
+void json_out_u64(struct json_out *out, const char *key, uint64_t value)
 {
 	put_key(out, key);
 	put_digits(out, value);
 }
 
-void json_i64(struct json_out *out, const char *key, int64_t value)
+void json_out_i64(struct json_out *out, const char *key, int64_t value)
 {
 	put_key(out, key);
 	if (value < 0)
@@ -183,19 +183,19 @@ void json_i64(struct json_out *out, const char *key, int64_t value)
 	put_digits(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
-void json_bool(struct json_out *out, const char *key, bool value)
+void json_out_bool(struct json_out *out, const char *key, bool value)
 {
 	put_key(out, key);
 	put(out, value ? "true" : "false", value ? 4 : 5);
 }
 
-void json_null(struct json_out *out, const char *key)
+void json_out_null(struct json_out *out, const char *key)
 {
 	put_key(out, key);
 	put(out, "null", 4);
 }
 
-void json_newline(struct json_out *out)
+void json_out_newline(struct json_out *out)
 {
 	put_char(out, '\n');
 	out->needs_comma = false;

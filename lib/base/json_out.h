@@ -14,22 +14,22 @@ struct json_out {
 };
 
 /* Starts writing into `buffer`, which must hold at least one byte. */
-void json_begin(struct json_out *ret_out, char *buffer, size_t size);
+void json_out_begin(struct json_out *ret_out, char *buffer, size_t size);
 
 /* 0 and the text's length (NUL-terminated, not counted); -ENOBUFS where it did not fit. */
-int json_end(struct json_out *out, size_t *ret_length);
+int json_out_end(struct json_out *out, size_t *ret_length);
 
 /* `key` is NULL inside an array and for the outermost value. Keys are escaped like text. */
-void json_object_begin(struct json_out *out, const char *key);
-void json_object_end(struct json_out *out);
-void json_array_begin(struct json_out *out, const char *key);
-void json_array_end(struct json_out *out);
-void json_string(struct json_out *out, const char *key, const char *text);
-void json_bytes(struct json_out *out, const char *key, const char *text, size_t length);
-void json_u64(struct json_out *out, const char *key, uint64_t value);
-void json_i64(struct json_out *out, const char *key, int64_t value);
-void json_bool(struct json_out *out, const char *key, bool value);
-void json_null(struct json_out *out, const char *key);
+void json_out_object_begin(struct json_out *out, const char *key);
+void json_out_object_end(struct json_out *out);
+void json_out_array_begin(struct json_out *out, const char *key);
+void json_out_array_end(struct json_out *out);
+void json_out_string(struct json_out *out, const char *key, const char *text);
+void json_out_bytes(struct json_out *out, const char *key, const char *text, size_t length);
+void json_out_u64(struct json_out *out, const char *key, uint64_t value);
+void json_out_i64(struct json_out *out, const char *key, int64_t value);
+void json_out_bool(struct json_out *out, const char *key, bool value);
+void json_out_null(struct json_out *out, const char *key);
 
 /* A line end, for JSON lines. */
-void json_newline(struct json_out *out);
+void json_out_newline(struct json_out *out);

@@ -86,30 +86,30 @@ static uint64_t sum(uint64_t a, uint64_t b)
 
 static void write_record(struct json_out *out, const struct hearth_record *record)
 {
-	json_object_begin(out, NULL);
-	json_string(out, "call", record->call);
+	json_out_object_begin(out, NULL);
+	json_out_string(out, "call", record->call);
 	if (record->object[0])
-		json_string(out, "object", record->object);
+		json_out_string(out, "object", record->object);
 	else
-		json_null(out, "object");
+		json_out_null(out, "object");
 	if (record->device >= 0)
-		json_i64(out, "device", record->device);
+		json_out_i64(out, "device", record->device);
 	else
-		json_null(out, "device");
-	json_u64(out, "at_us", record->at_us);
-	json_u64(out, "visible_us", record->visible_us);
-	json_u64(out, "hidden_us", record->hidden_us);
-	json_i64(out, "rc", record->rc);
-	json_string(out, "how", record_how_name(record->how));
-	json_u64(out, "size", record->size);
-	json_object_end(out);
+		json_out_null(out, "device");
+	json_out_u64(out, "at_us", record->at_us);
+	json_out_u64(out, "visible_us", record->visible_us);
+	json_out_u64(out, "hidden_us", record->hidden_us);
+	json_out_i64(out, "rc", record->rc);
+	json_out_string(out, "how", record_how_name(record->how));
+	json_out_u64(out, "size", record->size);
+	json_out_object_end(out);
 }
 
 static void write_records(struct json_out *out, const struct hearth_page *page, uint32_t count)
 {
 	uint32_t damaged = 0;
 
-	json_array_begin(out, "records");
+	json_out_array_begin(out, "records");
 	for (uint32_t i = 0; i < count; i++) {
 		struct hearth_record record;
 		int rc = record_copy(page, i, &record);
@@ -119,8 +119,8 @@ static void write_records(struct json_out *out, const struct hearth_page *page, 
 		else if (rc < 0)
 			damaged++;
 	}
-	json_array_end(out);
-	json_u64(out, "records_damaged", damaged);
+	json_out_array_end(out);
+	json_out_u64(out, "records_damaged", damaged);
 }
 
 static void write_run(struct json_out *out, const struct client *client, enum run_exit how,
@@ -134,27 +134,27 @@ static void write_run(struct json_out *out, const struct client *client, enum ru
 	if (!start_us || start_us > now_realtime_us)
 		start_us = now_realtime_us;
 	clock_format(start_us, start);
-	json_object_begin(out, NULL);
-	json_u64(out, "v", 1);
-	json_string(out, "event", "run");
-	json_i64(out, "pid", client->peer.pid);
-	json_string(out, "task", client->task);
-	json_string(out, "program", client->program);
-	json_string(out, "start", start);
-	json_u64(out, "duration_us", now_realtime_us - start_us);
-	json_string(out, "exit", exit_names[how]);
-	json_u64(out, "devices", totals->device_count);
+	json_out_object_begin(out, NULL);
+	json_out_u64(out, "v", 1);
+	json_out_string(out, "event", "run");
+	json_out_i64(out, "pid", client->peer.pid);
+	json_out_string(out, "task", client->task);
+	json_out_string(out, "program", client->program);
+	json_out_string(out, "start", start);
+	json_out_u64(out, "duration_us", now_realtime_us - start_us);
+	json_out_string(out, "exit", exit_names[how]);
+	json_out_u64(out, "devices", totals->device_count);
 	if (totals->first_result_us)
-		json_u64(out, "first_result_us", totals->first_result_us);
+		json_out_u64(out, "first_result_us", totals->first_result_us);
 	else
-		json_null(out, "first_result_us");
-	json_u64(out, "cuda_visible_us", totals->visible_us);
-	json_u64(out, "cuda_hidden_us", totals->hidden_us);
-	json_u64(out, "native_estimate_us", sum(totals->visible_us, totals->hidden_us));
-	json_u64(out, "records_lost", totals->records_lost);
+		json_out_null(out, "first_result_us");
+	json_out_u64(out, "cuda_visible_us", totals->visible_us);
+	json_out_u64(out, "cuda_hidden_us", totals->hidden_us);
+	json_out_u64(out, "native_estimate_us", sum(totals->visible_us, totals->hidden_us));
+	json_out_u64(out, "records_lost", totals->records_lost);
 	write_records(out, client->page, totals->record_count);
-	json_object_end(out);
-	json_newline(out);
+	json_out_object_end(out);
+	json_out_newline(out);
 }
 
 int run_line(const struct client *client, enum run_exit how, uint64_t now_realtime_us,
@@ -173,9 +173,9 @@ int run_line(const struct client *client, enum run_exit how, uint64_t now_realti
 	line = malloc(LINE_MAX_BYTES);
 	if (!line)
 		return -ENOMEM;
-	json_begin(&out, line, LINE_MAX_BYTES);
+	json_out_begin(&out, line, LINE_MAX_BYTES);
 	write_run(&out, client, how, now_realtime_us, &totals);
-	rc = json_end(&out, ret_length);
+	rc = json_out_end(&out, ret_length);
 	if (rc) {
 		free(line);
 		return rc;

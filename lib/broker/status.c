@@ -50,7 +50,7 @@ static void write_time(struct json_out *out, const char *key, uint64_t realtime_
 	char text[CLOCK_TEXT_SIZE];
 
 	clock_format(realtime_us, text);
-	json_string(out, key, text);
+	json_out_string(out, key, text);
 }
 
 static void write_devices(struct json_out *out, const struct broker *broker)
@@ -58,28 +58,28 @@ static void write_devices(struct json_out *out, const struct broker *broker)
 	const struct hearth_region *region = broker->region;
 	bool is_warm = broker->keeper.state == HEARTH_KEEPER_WARM;
 
-	json_array_begin(out, "devices");
+	json_out_array_begin(out, "devices");
 	for (uint32_t i = 0; i < region->device_count; i++) {
 		const struct hearth_device *device = &region->devices[i];
 		bool has_context = is_warm && device->has_context;
 		char uuid[48];
 
 		format_uuid(device->uuid, uuid);
-		json_object_begin(out, NULL);
-		json_u64(out, "ordinal", i);
-		json_string(out, "name", device->name);
-		json_string(out, "uuid", uuid);
-		json_string(out, "pci", device->pci);
-		json_u64(out, "memory_bytes", device->memory);
-		json_string(out, "compute_mode", mode_name(device->compute_mode));
-		json_bool(out, "keeper_has_context", has_context);
-		json_u64(out, "keeper_bytes_estimate",
+		json_out_object_begin(out, NULL);
+		json_out_u64(out, "ordinal", i);
+		json_out_string(out, "name", device->name);
+		json_out_string(out, "uuid", uuid);
+		json_out_string(out, "pci", device->pci);
+		json_out_u64(out, "memory_bytes", device->memory);
+		json_out_string(out, "compute_mode", mode_name(device->compute_mode));
+		json_out_bool(out, "keeper_has_context", has_context);
+		json_out_u64(out, "keeper_bytes_estimate",
 			has_context ? CONTEXT_BYTES
 			: is_warm   ? INIT_BYTES
 				    : 0);
-		json_object_end(out);
+		json_out_object_end(out);
 	}
-	json_array_end(out);
+	json_out_array_end(out);
 }
 
 static void write_keeper(struct json_out *out, const struct broker *broker, uint64_t now_us)
@@ -87,30 +87,30 @@ static void write_keeper(struct json_out *out, const struct broker *broker, uint
 	const struct keeper *keeper = &broker->keeper;
 	const struct hearth_region *region = broker->region;
 
-	json_object_begin(out, "keeper");
-	json_string(out, "state", keeper_state_name(keeper->state));
+	json_out_object_begin(out, "keeper");
+	json_out_string(out, "state", keeper_state_name(keeper->state));
 	if (keeper->reason)
-		json_string(out, "reason", keeper->reason);
+		json_out_string(out, "reason", keeper->reason);
 	else
-		json_null(out, "reason");
-	json_string(out, "retain",
+		json_out_null(out, "reason");
+	json_out_string(out, "retain",
 		keeper->options.retain == HEARTH_RETAIN_CONTEXT ? "context" : "init");
-	json_i64(out, "pid", keeper->pid);
-	json_u64(out, "rss_bytes", keeper->pid ? machine_resident_bytes(keeper->pid) : 0);
-	json_i64(out, "rc", region->keeper_rc);
-	json_u64(out, "init_us", region->keeper_init_us);
-	json_u64(out, "since_s", (now_us - region->keeper_since_us) / SECOND_US);
+	json_out_i64(out, "pid", keeper->pid);
+	json_out_u64(out, "rss_bytes", keeper->pid ? machine_resident_bytes(keeper->pid) : 0);
+	json_out_i64(out, "rc", region->keeper_rc);
+	json_out_u64(out, "init_us", region->keeper_init_us);
+	json_out_u64(out, "since_s", (now_us - region->keeper_since_us) / SECOND_US);
 	if (keeper->next_us)
-		json_u64(out, "starts_in_s",
+		json_out_u64(out, "starts_in_s",
 			keeper->next_us > now_us ? (keeper->next_us - now_us) / SECOND_US : 0);
 	else
-		json_null(out, "starts_in_s");
+		json_out_null(out, "starts_in_s");
 	if (keeper->driver_path[0])
-		json_string(out, "driver", keeper->driver_path);
+		json_out_string(out, "driver", keeper->driver_path);
 	else
-		json_null(out, "driver");
-	json_u64(out, "driver_version", region->driver_version);
-	json_object_end(out);
+		json_out_null(out, "driver");
+	json_out_u64(out, "driver_version", region->driver_version);
+	json_out_object_end(out);
 }
 
 static void write_client(struct json_out *out, const struct client *client)
@@ -118,18 +118,18 @@ static void write_client(struct json_out *out, const struct client *client)
 	struct record_totals totals;
 
 	record_totals(client->page, &totals);
-	json_object_begin(out, NULL);
-	json_u64(out, "slot", client->slot);
-	json_i64(out, "pid", client->peer.pid);
-	json_u64(out, "uid", client->peer.uid);
-	json_string(out, "program", client->program);
-	json_string(out, "task", client->task);
+	json_out_object_begin(out, NULL);
+	json_out_u64(out, "slot", client->slot);
+	json_out_i64(out, "pid", client->peer.pid);
+	json_out_u64(out, "uid", client->peer.uid);
+	json_out_string(out, "program", client->program);
+	json_out_string(out, "task", client->task);
 	write_time(out, "start", client->start_realtime_us);
-	json_bool(out, "uses_cuda", totals.flags & HEARTH_PAGE_USES_CUDA);
-	json_u64(out, "records", totals.record_count);
-	json_u64(out, "visible_us", totals.visible_us);
-	json_u64(out, "hidden_us", totals.hidden_us);
-	json_object_end(out);
+	json_out_bool(out, "uses_cuda", totals.flags & HEARTH_PAGE_USES_CUDA);
+	json_out_u64(out, "records", totals.record_count);
+	json_out_u64(out, "visible_us", totals.visible_us);
+	json_out_u64(out, "hidden_us", totals.hidden_us);
+	json_out_object_end(out);
 }
 
 static void write_all(struct json_out *out, const struct broker *broker, uid_t uid)
@@ -137,35 +137,35 @@ static void write_all(struct json_out *out, const struct broker *broker, uid_t u
 	uint64_t now_us = clock_monotonic_us(), leave_us = policy_leave_at(broker);
 	bool sees_all = uid == 0 || (uid == geteuid() && !broker->options.is_system);
 
-	json_object_begin(out, NULL);
-	json_u64(out, "v", 1);
-	json_string(out, "version", HEARTH_VERSION);
-	json_i64(out, "pid", getpid());
-	json_u64(out, "uid", geteuid());
-	json_bool(out, "system", broker->options.is_system);
-	json_string(out, "socket", broker->instance.address.path);
-	json_u64(out, "rss_bytes", machine_resident_bytes(getpid()));
-	json_u64(out, "up_s", (now_us - broker->region->started_us) / SECOND_US);
+	json_out_object_begin(out, NULL);
+	json_out_u64(out, "v", 1);
+	json_out_string(out, "version", HEARTH_VERSION);
+	json_out_i64(out, "pid", getpid());
+	json_out_u64(out, "uid", geteuid());
+	json_out_bool(out, "system", broker->options.is_system);
+	json_out_string(out, "socket", broker->instance.address.path);
+	json_out_u64(out, "rss_bytes", machine_resident_bytes(getpid()));
+	json_out_u64(out, "up_s", (now_us - broker->region->started_us) / SECOND_US);
 	if (leave_us)
-		json_u64(out, "leaves_in_s",
+		json_out_u64(out, "leaves_in_s",
 			leave_us > now_us ? (leave_us - now_us) / SECOND_US : 0);
 	else
-		json_null(out, "leaves_in_s");
-	json_string(out, "leaves", policy_leave_rule(broker));
+		json_out_null(out, "leaves_in_s");
+	json_out_string(out, "leaves", policy_leave_rule(broker));
 	if (broker->options.job)
-		json_i64(out, "job_pid", broker->options.job);
+		json_out_i64(out, "job_pid", broker->options.job);
 	else
-		json_null(out, "job_pid");
+		json_out_null(out, "job_pid");
 	write_keeper(out, broker, now_us);
 	write_devices(out, broker);
-	json_u64(out, "client_count", broker->region->client_count);
-	json_array_begin(out, "clients");
+	json_out_u64(out, "client_count", broker->region->client_count);
+	json_out_array_begin(out, "clients");
 	for (const struct client *client = broker->clients; client; client = client->next)
 		if (sees_all || client->peer.uid == uid)
 			write_client(out, client);
-	json_array_end(out);
-	json_object_end(out);
-	json_newline(out);
+	json_out_array_end(out);
+	json_out_object_end(out);
+	json_out_newline(out);
 }
 
 int status_make(const struct broker *broker, uid_t uid, int *ret_fd, uint64_t *ret_size)
@@ -178,9 +178,9 @@ int status_make(const struct broker *broker, uid_t uid, int *ret_fd, uint64_t *r
 
 	if (!text)
 		return -ENOMEM;
-	json_begin(&out, text, capacity);
+	json_out_begin(&out, text, capacity);
 	write_all(&out, broker, uid);
-	rc = json_end(&out, &length);
+	rc = json_out_end(&out, &length);
 	if (!rc)
 		rc = segment_from_bytes("hearth-status", text, length, ret_fd);
 	if (!rc)

@@ -13,35 +13,35 @@ static int write_into(const struct findings *findings, const char *command, bool
 {
 	struct json_out json;
 
-	json_begin(&json, buffer, size);
-	json_object_begin(&json, NULL);
-	json_u64(&json, "v", 1);
+	json_out_begin(&json, buffer, size);
+	json_out_object_begin(&json, NULL);
+	json_out_u64(&json, "v", 1);
 	if (command) {
-		json_string(&json, "command", command);
-		json_bool(&json, "intercepted", is_intercepted);
+		json_out_string(&json, "command", command);
+		json_out_bool(&json, "intercepted", is_intercepted);
 	} else {
-		json_null(&json, "command");
-		json_null(&json, "intercepted");
+		json_out_null(&json, "command");
+		json_out_null(&json, "intercepted");
 	}
-	json_string(&json, "worst", severity_name(findings_worst(findings)));
-	json_array_begin(&json, "findings");
+	json_out_string(&json, "worst", severity_name(findings_worst(findings)));
+	json_out_array_begin(&json, "findings");
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->items[i];
 
-		json_object_begin(&json, NULL);
-		json_string(&json, "id", finding->id);
-		json_string(&json, "severity", severity_name(finding->severity));
-		json_string(&json, "text", finding->text);
+		json_out_object_begin(&json, NULL);
+		json_out_string(&json, "id", finding->id);
+		json_out_string(&json, "severity", severity_name(finding->severity));
+		json_out_string(&json, "text", finding->text);
 		if (finding->remedy)
-			json_string(&json, "remedy", finding->remedy);
+			json_out_string(&json, "remedy", finding->remedy);
 		else
-			json_null(&json, "remedy");
-		json_object_end(&json);
+			json_out_null(&json, "remedy");
+		json_out_object_end(&json);
 	}
-	json_array_end(&json);
-	json_object_end(&json);
-	json_newline(&json);
-	return json_end(&json, ret_length);
+	json_out_array_end(&json);
+	json_out_object_end(&json);
+	json_out_newline(&json);
+	return json_out_end(&json, ret_length);
 }
 
 int findings_print_json(

@@ -69,26 +69,26 @@ static void begin_line(struct json_out *out, char *line, const char *event, uint
 
 	clock_format(now_us, time);
 	program_name(program);
-	json_begin(out, line, LINE_MAX_SIZE);
-	json_object_begin(out, NULL);
-	json_u64(out, "v", LINE_VERSION);
-	json_string(out, "event", event);
-	json_string(out, "ts", time);
-	json_u64(out, "pid", (uint64_t)getpid());
+	json_out_begin(out, line, LINE_MAX_SIZE);
+	json_out_object_begin(out, NULL);
+	json_out_u64(out, "v", LINE_VERSION);
+	json_out_string(out, "event", event);
+	json_out_string(out, "ts", time);
+	json_out_u64(out, "pid", (uint64_t)getpid());
 	if (task)
-		json_string(out, "task", task);
+		json_out_string(out, "task", task);
 	else
-		json_null(out, "task");
-	json_string(out, "program", program);
+		json_out_null(out, "task");
+	json_out_string(out, "program", program);
 }
 
 static void end_line(struct json_out *out, const char *line)
 {
 	size_t length;
 
-	json_object_end(out);
-	json_newline(out);
-	if (!json_end(out, &length))
+	json_out_object_end(out);
+	json_out_newline(out);
+	if (!json_out_end(out, &length))
 		append(line, length);
 }
 
@@ -100,21 +100,21 @@ void log_line_call(const struct hearth_record *record)
 	if (!start_settings()->log)
 		return;
 	begin_line(&out, line, "call", start_realtime_us() + record->at_us);
-	json_bytes(&out, "call", record->call, strnlen(record->call, sizeof(record->call)));
+	json_out_bytes(&out, "call", record->call, strnlen(record->call, sizeof(record->call)));
 	if (record->object[0])
-		json_bytes(&out, "object", record->object,
+		json_out_bytes(&out, "object", record->object,
 			strnlen(record->object, sizeof(record->object)));
 	if (record->device >= 0)
-		json_i64(&out, "device", record->device);
+		json_out_i64(&out, "device", record->device);
 	else
-		json_null(&out, "device");
-	json_u64(&out, "at_us", record->at_us);
-	json_u64(&out, "visible_us", record->visible_us);
-	json_u64(&out, "hidden_us", record->hidden_us);
-	json_i64(&out, "rc", record->rc);
-	json_string(&out, "how", record_how_name(record->how));
+		json_out_null(&out, "device");
+	json_out_u64(&out, "at_us", record->at_us);
+	json_out_u64(&out, "visible_us", record->visible_us);
+	json_out_u64(&out, "hidden_us", record->hidden_us);
+	json_out_i64(&out, "rc", record->rc);
+	json_out_string(&out, "how", record_how_name(record->how));
 	if (record->size)
-		json_u64(&out, "size", record->size);
+		json_out_u64(&out, "size", record->size);
 	end_line(&out, line);
 }
 
@@ -129,11 +129,11 @@ void log_line_exit(const struct hearth_page *page)
 	record_totals(page, &totals);
 	begin_line(&out, line, "exit", clock_realtime_us());
 	if (totals.first_result_us)
-		json_u64(&out, "first_result_us", totals.first_result_us);
+		json_out_u64(&out, "first_result_us", totals.first_result_us);
 	else
-		json_null(&out, "first_result_us");
-	json_u64(&out, "cuda_visible_us", totals.visible_us);
-	json_u64(&out, "cuda_hidden_us", totals.hidden_us);
-	json_u64(&out, "native_estimate_us", totals.visible_us + totals.hidden_us);
+		json_out_null(&out, "first_result_us");
+	json_out_u64(&out, "cuda_visible_us", totals.visible_us);
+	json_out_u64(&out, "cuda_hidden_us", totals.hidden_us);
+	json_out_u64(&out, "native_estimate_us", totals.visible_us + totals.hidden_us);
 	end_line(&out, line);
 }

@@ -14,9 +14,9 @@ static const char *text_of(const char *bytes, size_t length)
 	struct json_out out;
 	size_t written;
 
-	json_begin(&out, buffer, sizeof(buffer));
-	json_bytes(&out, NULL, bytes, length);
-	cr_assert_eq(json_end(&out, &written), 0);
+	json_out_begin(&out, buffer, sizeof(buffer));
+	json_out_bytes(&out, NULL, bytes, length);
+	cr_assert_eq(json_out_end(&out, &written), 0);
 	cr_assert_eq(written, strlen(buffer));
 	return buffer;
 }
@@ -26,21 +26,21 @@ Test(json_out, an_object_of_every_kind)
 	struct json_out out;
 	size_t length;
 
-	json_begin(&out, buffer, sizeof(buffer));
-	json_object_begin(&out, NULL);
-	json_string(&out, "a", "b");
-	json_array_begin(&out, "list");
-	json_u64(&out, NULL, UINT64_MAX);
-	json_i64(&out, NULL, INT64_MIN);
-	json_object_begin(&out, NULL);
-	json_object_end(&out);
-	json_array_end(&out);
-	json_bool(&out, "yes", true);
-	json_bool(&out, "no", false);
-	json_null(&out, "none");
-	json_object_end(&out);
-	json_newline(&out);
-	cr_assert_eq(json_end(&out, &length), 0);
+	json_out_begin(&out, buffer, sizeof(buffer));
+	json_out_object_begin(&out, NULL);
+	json_out_string(&out, "a", "b");
+	json_out_array_begin(&out, "list");
+	json_out_u64(&out, NULL, UINT64_MAX);
+	json_out_i64(&out, NULL, INT64_MIN);
+	json_out_object_begin(&out, NULL);
+	json_out_object_end(&out);
+	json_out_array_end(&out);
+	json_out_bool(&out, "yes", true);
+	json_out_bool(&out, "no", false);
+	json_out_null(&out, "none");
+	json_out_object_end(&out);
+	json_out_newline(&out);
+	cr_assert_eq(json_out_end(&out, &length), 0);
 	cr_assert_str_eq(buffer,
 		"{\"a\":\"b\",\"list\":[18446744073709551615,-9223372036854775808,{}],"
 		"\"yes\":true,\"no\":false,\"none\":null}\n");
@@ -67,9 +67,7 @@ Test(json_out, bytes_that_are_no_utf8_are_replaced_one_by_one)
 	/* A stray continuation, an overlong '/', a surrogate, beyond U+10FFFF, a sequence cut
 	 * short. */
 	static const char *const wrong[] = {"\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80",
-		"\xf4\x90\x80\x80", "\xf0\x9f\x94", "\xc3", "\xff",
-		"\xe2\x82"
-		"a"};
+		"\xf4\x90\x80\x80", "\xf0\x9f\x94", "\xc3", "\xff", "\xe2\x82z"};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		const char *text = text_of(wrong[i], strlen(wrong[i]));
@@ -91,12 +89,12 @@ Test(json_out, every_size_too_small_is_an_error_and_nothing_is_written_past_it)
 		size_t length = 77;
 		int rc;
 
-		json_begin(&out, small, size);
-		json_object_begin(&out, NULL);
-		json_bytes(&out, "key", "v\1", 2);
-		json_u64(&out, "n", 12);
-		json_object_end(&out);
-		rc = json_end(&out, &length);
+		json_out_begin(&out, small, size);
+		json_out_object_begin(&out, NULL);
+		json_out_bytes(&out, "key", "v\1", 2);
+		json_out_u64(&out, "n", 12);
+		json_out_object_end(&out);
+		rc = json_out_end(&out, &length);
 		cr_assert_eq(rc, size < sizeof(wanted) ? -ENOBUFS : 0, "%zu", size);
 		cr_assert_eq(length, rc ? 77 : sizeof(wanted) - 1);
 		cr_assert(strlen(small) < size);
