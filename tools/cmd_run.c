@@ -6,6 +6,7 @@
 #include "broker/spawn.h"
 #include "command.h"
 #include "launch/child.h"
+#include "launch/scratch.h"
 #include "launch/wrap.h"
 #include "report/load.h"
 #include "report/show.h"
@@ -108,9 +109,9 @@ static int exec_failed(const char *program, int error)
 static int open_record_log(struct record_log *ret_log)
 {
 	const char *users = env_get(ENV_HEARTH_LOG);
-	struct record_log log = {.path = "/tmp/hearth-report-XXXXXX", .is_ours = true};
+	struct record_log log = {.is_ours = true};
 	struct stat info;
-	int fd;
+	int fd, rc;
 
 	if (users && !strchr(users, '%') && strlen(users) < sizeof(log.path)) {
 		strcpy(log.path, users);
@@ -120,9 +121,9 @@ static int open_record_log(struct record_log *ret_log)
 		return command_fail(CHILD_OWN_ERROR,
 			"--report reads one log: '%s' is another for each process", users);
 	} else {
-		fd = mkstemp(log.path);
-		if (fd < 0)
-			return command_fail(CHILD_OWN_ERROR, "%s: %s", log.path, strerror(errno));
+		rc = scratch_make("report", log.path, &fd);
+		if (rc)
+			return command_fail(CHILD_OWN_ERROR, "%s: %s", log.path, strerror(-rc));
 		close(fd);
 		setenv("HEARTH_LOG", log.path, 1);
 	}

@@ -7,8 +7,9 @@
 
 void command_help(const struct command *command, FILE *to)
 {
-	fprintf(to, "usage: hearth %s %s\n\n%s.\n\n%s", command->name, command->arguments,
-		command->summary, command->help);
+	fprintf(to, "usage: hearth %s%s%s\n\n%s.\n\n%s", command->name,
+		*command->arguments ? " " : "", command->arguments, command->summary,
+		command->help);
 }
 
 int command_fail(int status, const char *format, ...)
@@ -26,8 +27,8 @@ int command_fail(int status, const char *format, ...)
 
 int command_usage(const struct command *command, int status)
 {
-	return command_fail(status, "usage: hearth %s %s; more in `hearth %s --help`",
-		command->name, command->arguments, command->name);
+	return command_fail(status, "usage: hearth %s%s%s; more in `hearth %s --help`",
+		command->name, *command->arguments ? " " : "", command->arguments, command->name);
 }
 
 int command_number(

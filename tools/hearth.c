@@ -9,6 +9,8 @@
 static const struct command *const commands[] = {
 	&command_run,
 	&command_report,
+	&command_compare,
+	&command_status,
 	&command_profile,
 	&command_release,
 	&command_stop,

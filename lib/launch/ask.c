@@ -90,7 +90,8 @@ static int exchange(
 int ask_broker(const struct settings *settings, const struct wire_message *message,
 	struct ask_reply *ret_reply)
 {
-	uint64_t deadline_us = clock_monotonic_us() + ASK_LIMIT_US;
+	uint64_t limit_us = message->type == WIRE_STATUS ? ASK_LIMIT_US : ASK_KEEPER_LIMIT_US;
+	uint64_t deadline_us = clock_monotonic_us() + limit_us;
 	struct address candidates[ADDRESS_CANDIDATES];
 	size_t count = address_candidates(settings, candidates);
 	struct ask_reply reply = {0};

@@ -7,9 +7,10 @@
 
 #include <stddef.h>
 
-/* How long a tool waits for an answer; a broker that lives answers in well under a millisecond, but
- * on RELEASE and RESUME it may be busy with the keeper's end. */
+/* How long a tool waits for an answer. A broker that lives answers in well under a millisecond, but
+ * answers RELEASE and STOP when the keeper has ended. */
 #define ASK_LIMIT_US 2000000
+#define ASK_KEEPER_LIMIT_US 10000000
 
 struct ask_reply {
 	struct address address; /* the broker that answered, or the last place looked at */

@@ -87,38 +87,33 @@ static void forward(pid_t pid, const siginfo_t *info)
 		kill(pid, info->si_signo);
 }
 
+static bool is_ending(int number)
+{
+	return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+}
+
 /* Looks after the child until it has ended. */
-static int watch(pid_t pid, const sigset_t *waited, uint64_t deadline_us)
+static void watch(struct child_end *end, const sigset_t *waited)
 {
 	for (;;) {
-		struct timespec patience = {.tv_sec = 3600};
+		int got = waitpid(end->pid, &end->status, WNOHANG | WUNTRACED);
 		siginfo_t info = {0};
 		sigset_t pending;
-		int status, got = waitpid(pid, &status, WNOHANG | WUNTRACED);
 
-		if (got == pid && WIFSTOPPED(status)) {
+		if (got == end->pid && !WIFSTOPPED(end->status))
+			return;
+		if (got == end->pid) {
 			/* Unless we were continued together in the meantime. */
 			sigpending(&pending);
 			if (!sigismember(&pending, SIGCONT))
 				raise(SIGSTOP);
 			continue;
 		}
-		if (got == pid)
-			return status;
-		if (deadline_us) {
-			uint64_t now = clock_monotonic_us();
-			uint64_t left = now < deadline_us ? deadline_us - now : 0;
-
-			if (!left) {
-				kill(pid, SIGKILL);
-				deadline_us = 0;
-				continue;
-			}
-			patience.tv_sec = (time_t)(left / 1000000);
-			patience.tv_nsec = (long)(left % 1000000) * 1000;
-		}
-		if (sigtimedwait(waited, &info, &patience) > 0)
-			forward(pid, &info);
+		if (sigwaitinfo(waited, &info) <= 0)
+			continue;
+		if (is_ending(info.si_signo))
+			end->caught = info.si_signo;
+		forward(end->pid, &info);
 	}
 }
 
@@ -151,8 +146,7 @@ int child_run(const struct child_options *options, struct child_end *ret_end)
 		got = read(errors[0], &error, sizeof(error));
 	while (got < 0 && errno == EINTR);
 	close(errors[0]);
-	end.status = watch(end.pid, &waited,
-		options->timeout_s ? began_us + options->timeout_s * 1000000ULL : 0);
+	watch(&end, &waited);
 	end.wall_us = clock_monotonic_us() - began_us;
 	signals_give_back(&before);
 	if (got == sizeof(error))

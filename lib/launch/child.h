@@ -17,12 +17,12 @@ struct child_options {
 	int stdin_fd;       /* -1 = ours */
 	int stdout_fd;
 	int stderr_fd;
-	unsigned timeout_s; /* 0 = none; then SIGKILL */
-	char **words;       /* the program, looked up in PATH, and its arguments; NULL at the end */
+	char **words; /* the program, looked up in PATH, and its arguments; NULL at the end */
 };
 
 struct child_end {
 	int status; /* as waitpid has it */
+	int caught; /* the last of SIGHUP, SIGINT, SIGQUIT and SIGTERM that reached us; 0 = none */
 	pid_t pid;
 	unsigned long wall_us; /* from before fork to after wait */
 };

@@ -175,14 +175,14 @@ static struct run *find_run(struct run_log *log, const json_t *object, uint64_t 
 static int read_call(const json_t *object, struct run_log *log)
 {
 	struct run_record figures;
-	uint64_t ts_us, since_us;
+	uint64_t ts_us, at_us;
 
 	if (!read_time(object, "ts", &ts_us) || !read_figures(object, &figures))
 		return LINE_DAMAGED;
-	/* A line is written when its call has ended. */
-	since_us = figures.at_us + figures.visible_us;
+	/* A line's time is that of its call's beginning. */
+	at_us = figures.at_us;
 	return add_record(
-		find_run(log, object, ts_us > since_us ? ts_us - since_us : 0), object, &figures);
+		find_run(log, object, ts_us > at_us ? ts_us - at_us : 0), object, &figures);
 }
 
 /* The process's last line; it says nothing about the start, so that it ends the latest open run. */
