@@ -1,6 +1,6 @@
 /* Writing JSON into a caller's buffer, bounded: no allocation, no lock, no locale. What does not
- * fit is dropped and json_end says so. Text is escaped; bytes that are not UTF-8 become U+FFFD, so
- * that the output is always valid JSON, whatever a program is called. */
+ * fit is dropped and json_out_end says so. Text is escaped; bytes that are not UTF-8 become U+FFFD,
+ * so that the output is always valid JSON, whatever a program is called. */
 #pragma once
 
 #include <stdbool.h>
