@@ -1,0 +1,253 @@
+"""`hearth` with the real preload, broker and simulated driver: run, report, status, release, stop."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import harness
+
+PROGRAM = [harness.PROGRAMS / "first_calls", harness.SOURCE / "tests/programs/add.simcuda"]
+# cuInit, then it says so and waits.
+HANG = ("import ctypes, time; ctypes.CDLL('libcuda.so.1').cuInit(0); print('up', flush=True); "
+        "time.sleep(60)")
+
+
+class Cli(harness.SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.hearth, "stop")
+
+    def hearth(self, *words, status=None, **options):
+        result = self.run_program(harness.HEARTH, *words, **options)
+        if status is not None:
+            self.assertEqual(result.returncode, status, result.stderr.decode())
+        return result
+
+    def status(self):
+        return json.loads(self.hearth("status", "--json").stdout)
+
+    def wait_for(self, condition):
+        deadline = time.monotonic() + 20
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
+    def start_broker(self):
+        self.hearth("run", "true", status=0)
+        self.wait_for(lambda: self.status().get("keeper", {}).get("state") == "warm")
+
+    def test_run_starts_a_broker_that_ends_up_warm(self):
+        self.start_broker()
+        status = self.status()
+        self.assertTrue(status["running"])
+        self.assertEqual(len(status["devices"]), 1)
+        self.assertIn("SIMULATED", status["devices"][0]["name"])
+
+    def test_run_with_hearth_off_starts_no_broker(self):
+        self.hearth("run", "true", env={**self.env, "HEARTH": "0"}, status=0)
+        self.hearth("run", "true", env={**self.env, "HEARTH": "0"}, status=0)
+        self.hearth("status", status=1)
+
+    def test_output_is_the_programs_alone(self):
+        result = self.hearth("run", *PROGRAM, status=0)
+        plain = self.run_program(*PROGRAM, env={
+            **self.env, "LD_LIBRARY_PATH": str(harness.SIM.parent)})
+        self.assertEqual((result.stdout, result.stderr), (plain.stdout, plain.stderr))
+
+    def test_capture_ends_with_the_program(self):
+        """The first run starts the broker, which must keep nobody's pipe."""
+        for command in (f"x=$({harness.HEARTH} run echo out); echo $x",
+                        f"{harness.HEARTH} run echo out 2>&1 | cat",
+                        f"echo out | {harness.HEARTH} run cat"):
+            with self.subTest(command=command):
+                self.hearth("stop")
+                result = self.run_program("timeout", "5", "sh", "-c", command)
+                self.assertEqual((result.returncode, result.stdout), (0, b"out\n"))
+
+    def test_broker_is_nobodys_child_and_keeps_no_descriptor(self):
+        inherited = os.open(self.dir, os.O_RDONLY)
+        os.set_inheritable(inherited, True)
+        self.hearth("run", "sh", "-c", "wait", status=0, pass_fds=[inherited])
+        os.close(inherited)
+        self.wait_for(lambda: self.status()["running"])
+        pid = self.status()["pid"]
+        targets = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        self.assertNotIn(str(self.dir), targets)
+        self.assertEqual(os.readlink(f"/proc/{pid}/cwd"), "/")
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+        self.assertNotIn(b"LD_PRELOAD", environment)
+
+    def test_report_option_shows_the_first_calls(self):
+        result = self.hearth("run", "--report", "--task", "exp1", *PROGRAM, status=0)
+        text = result.stderr.decode()
+        for word in ("first_calls", "task exp1", "cuInit", "cuDevicePrimaryCtxRetain", "in all",
+                     "First result"):
+            self.assertIn(word, text)
+        self.assertNotIn(b"cuInit", result.stdout)
+        self.assertEqual(list((self.dir / "run").glob("hearth-report*")), [])
+
+    def test_report_option_as_json_adds_up(self):
+        result = self.hearth("run", "--json", *PROGRAM, status=0)
+        runs = json.loads(result.stderr)["runs"]
+        self.assertEqual(len(runs), 1)
+        waited = sum(record["visible_us"] for record in runs[0]["records"])
+        self.assertEqual(runs[0]["cuda_visible_us"], waited)
+        self.assertLessEqual(waited, runs[0]["duration_us"])
+        self.assertEqual(runs[0]["exit"], "exited")
+
+    def test_report_option_after_sigkill(self):
+        result = self.hearth("run", "--report", sys.executable, "-c",
+                             "import ctypes, os; ctypes.CDLL('libcuda.so.1').cuInit(0); "
+                             "os.kill(os.getpid(), 9)")
+        self.assertEqual(result.returncode, -signal.SIGKILL)
+        self.assertRegex(result.stderr.decode(), r"killed\n(.*\n)*cuInit ")
+
+    def test_report_option_keeps_the_users_log(self):
+        log = self.dir / "log"
+        log.write_text('{"damaged\n')
+        for _ in range(2):
+            result = self.hearth("run", "--json", "--log", log, *PROGRAM, status=0)
+            self.assertEqual(len(json.loads(result.stderr)["runs"]), 1)
+        result = self.hearth("report", "--json", log, status=0)
+        report = json.loads(result.stdout)
+        self.assertEqual((len(report["runs"]), report["damaged_lines"]), (2, 1))
+        self.assertIn(b"1 damaged line was skipped", self.hearth("report", log).stderr)
+
+    def test_report_says_where_no_cuda_was_seen(self):
+        result = self.hearth("run", "--report", "true", status=0)
+        self.assertIn(b"no CUDA call was seen", result.stderr)
+
+    def test_history_has_the_last_runs(self):
+        self.hearth("report", status=1)
+        self.start_broker()
+        for task in ("one", "two", "three"):
+            self.hearth("run", "--task", task, *PROGRAM, status=0)
+
+        def tasks(*options):
+            runs = json.loads(self.hearth("report", "--json", *options).stdout)["runs"]
+            return [run["task"] for run in runs]
+
+        self.wait_for(lambda: tasks("-n", "9")[-1:] == ["three"])
+        self.assertEqual(tasks(), ["three"])
+        self.assertEqual(tasks("-n", "2"), ["two", "three"])
+        text = self.hearth("report", status=0).stdout.decode()
+        self.assertIn("warm: the keeper saved about", text)
+
+    def test_history_has_a_killed_program(self):
+        self.start_broker()
+        process = subprocess.Popen([harness.HEARTH, "run", sys.executable, "-c", HANG],
+                                   env=self.env, stdout=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"up\n")
+        process.kill()
+        process.communicate()
+        self.wait_for(lambda: self.hearth("report").returncode == 0)
+        run = json.loads(self.hearth("report", "--json").stdout)["runs"][0]
+        self.assertEqual((run["pid"], run["records"][0]["call"]), (process.pid, "cuInit"))
+
+    def test_report_refuses_what_it_cannot_read(self):
+        result = self.hearth("report", self.dir / "none", status=1)
+        self.assertIn(b"none: No such file", result.stderr)
+        result = self.hearth("report", "-n", "many", status=2)
+        self.assertIn(b"'many'", result.stderr)
+
+    def test_status_shows_clients(self):
+        process = subprocess.Popen([harness.HEARTH, "run", "--task", "exp\x1b7", sys.executable,
+                                    "-c", HANG], env=self.env, stdout=subprocess.PIPE)
+        try:
+            process.stdout.readline()
+            self.hearth("status", status=0)
+            # The first client may have come before the broker; the second one cannot.
+        finally:
+            process.kill()
+            process.communicate()
+        self.start_broker()
+        process = subprocess.Popen([harness.HEARTH, "run", "--task", "exp\x1b7", sys.executable,
+                                    "-c", HANG], env=self.env, stdout=subprocess.PIPE)
+        try:
+            process.stdout.readline()
+            text = self.hearth("status", status=0).stdout.decode()
+            self.assertRegex(text, rf"(?m)^ *{process.pid}  python\S*  exp\?7 ")
+            self.assertIn("The keeper", text.replace("the keeper", "The keeper"))
+            self.assertIn("stays while it has clients", text)
+        finally:
+            process.kill()
+            process.communicate()
+
+    def test_release_and_resume(self):
+        self.start_broker()
+        self.hearth("release", status=0)
+        keeper = self.status()["keeper"]
+        self.assertEqual((keeper["state"], keeper["pid"]), ("released", 0))
+        self.assertIsNotNone(keeper["starts_in_s"])
+        self.hearth("release", "--until-resume", status=0)
+        self.assertIsNone(self.status()["keeper"]["starts_in_s"])
+        self.hearth("release", "--resume", status=0)
+        self.wait_for(lambda: self.status()["keeper"]["state"] == "warm")
+
+    def test_stop_ends_it_at_once(self):
+        self.start_broker()
+        pid = self.status()["pid"]
+        self.hearth("stop", status=0)
+        self.wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
+        result = self.hearth("status", status=1)
+        self.assertIn(b"no broker runs", result.stderr)
+        self.assertIn(str(self.dir / "run").encode(), result.stderr)
+        self.hearth("stop", status=1)
+
+    def test_a_silent_broker_does_not_hold_us(self):
+        script = ("import socket, sys, time; s = socket.socket(socket.AF_UNIX, "
+                  "socket.SOCK_SEQPACKET); s.bind(sys.argv[1]); s.listen(9); "
+                  "print('up', flush=True); time.sleep(60)")
+        path = self.dir / "silent"
+        silent = subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE)
+        try:
+            silent.stdout.readline()
+            env = {**self.env, "HEARTH_SOCKET": str(path)}
+            result = self.hearth("status", env=env, status=1, timeout=10)
+            self.assertIn(str(path).encode(), result.stderr)
+            self.assertEqual(self.hearth("run", *PROGRAM, env=env, timeout=10).returncode, 0)
+        finally:
+            silent.kill()
+            silent.communicate()
+
+    def test_help_and_usage(self):
+        commands = [line.split()[0] for line in
+                    self.hearth("help", status=0).stdout.decode().splitlines()
+                    if line.startswith("  ") and line.split()[0] != "command"]
+        self.assertIn("compare", commands)
+        for command in commands:
+            with self.subTest(command=command):
+                shown = self.hearth(command, "--help", status=0).stdout.decode()
+                self.assertTrue(shown.startswith(f"usage: hearth {command}"))
+                self.assertEqual(self.hearth("help", command).stdout.decode(), shown)
+                result = self.hearth(command, "--no-such-option")
+                self.assertEqual(result.returncode, 125 if command == "run" else 2)
+                self.assertIn(b"--no-such-option", result.stderr)
+        self.assertIn(b"'nonsense'", self.hearth("nonsense", status=2).stderr)
+        self.assertIn(b"'nonsense'", self.hearth("help", "nonsense", status=2).stderr)
+        self.assertIn(b"usage", self.hearth(status=2).stderr)
+
+    def test_help_env_lists_the_table(self):
+        names = [line.split("(")[1].split(",")[0] for line in
+                 (harness.SOURCE / "lib/base/env.def").read_text().splitlines()
+                 if line.startswith(("SETTING(", "OTHER("))]
+        shown = self.hearth("help", "env", status=0).stdout.decode()
+        for name in names:
+            self.assertRegex(shown, rf"(?m)^{name}(=|$)")
+
+    def test_version_is_mesons(self):
+        self.assertRegex(self.hearth("--version", status=0).stdout, rb"^hearth \d+\.\d+\.\d+\n$")
+
+    def test_full_stdout_is_an_error(self):
+        with open("/dev/full", "wb") as full:
+            for words in (("help",), ("--version",), ("help", "env"), ("help", "run")):
+                done = subprocess.run([harness.HEARTH, *words], stdout=full,
+                                      stderr=subprocess.DEVNULL, check=False, env=self.env)
+                self.assertEqual(done.returncode, 1, words)
+
+
+if __name__ == "__main__":
+    harness.main()
