@@ -79,7 +79,7 @@ static int check_header(int fd)
 
 int locate_check(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	int rc;
 
 	if (fd < 0)
