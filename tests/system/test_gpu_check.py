@@ -63,7 +63,7 @@ class Stub:
     """Stands for gpu-check's context and broker: a preloaded run gets one variable more."""
 
     def __init__(self, folder, env):
-        self.work, self.preload, self.env = Path(folder), "", env
+        self.folder, self.preload, self.env = Path(folder), "", env
 
     def environment(self, **more):
         return {**self.env, **more}
@@ -90,8 +90,8 @@ class Comparison(harness.SystemTest):
             arm: fidelity.run_once(context, broker, program, arm, 0) for arm in fidelity.ARMS})
 
     def test_the_same_program_is_the_same(self):
-        row = self.judged("echo result 5; echo pid $$; echo here $HOME >&2; exit 3")
-        self.assertEqual((row["differences"], row["status"]), ([], 3))
+        row = self.judged("echo result 5; echo pid $$; echo here $HOME >&2")
+        self.assertEqual((row["differences"], row["status"]), ([], 0))
         self.assertEqual(row["masks"], ["stdout: blur 'pid #\\n'"])
 
     def test_other_output_is_a_difference(self):
@@ -114,6 +114,9 @@ class Comparison(harness.SystemTest):
 
     def test_a_hang_is_a_difference(self):
         self.assertIn("timeout", self.judged("test -z $UNDER || sleep 20")["differences"][0])
+
+    def test_a_program_that_fails_alike_is_no_proof(self):
+        self.assertEqual(self.judged("exit 3")["differences"], ["plain runs fail: exit status 3"])
 
     def test_plain_runs_that_end_differently_are_refused(self):
         self.assertIn("plain runs end differently",

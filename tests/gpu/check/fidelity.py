@@ -50,8 +50,9 @@ def _read_log(path):
 
 
 def run_once(context, broker, program, arm, number):
-    """One run in a folder of its own whose path is as long as every other's."""
-    folder = context.work / "runs" / f"{program.name}-{arm:.5}-{number}"
+    """One run in a folder of its own, whose path is as long as every other's, and short: programs
+    put sockets there."""
+    folder = broker.folder / f"{program.name}-{arm:.5}-{number}"
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("cwd", "home", "cache"):
         (folder / name).mkdir(parents=True)
@@ -98,6 +99,8 @@ def judge(program, plain, preloaded):
             row["differences"].append(f"plain runs end differently: "
                                       f"{[run.status for run in plain]}")
             break
+    if plain[0].status != 0:
+        row["differences"].append(f"plain runs fail: exit status {plain[0].status}")
     masks = []
     for stream in ("stdout", "stderr"):
         try:
