@@ -1,5 +1,9 @@
 """What tools/gpu-check is built on: masks found from plain runs, and the comparison of a plain and a
 preloaded run. A comparison that cannot fail proves nothing: most tests here are about failing."""
+import contextlib
+import io
+import json
+import shutil
 import sys
 import unittest
 from pathlib import Path
@@ -7,7 +11,7 @@ from pathlib import Path
 import harness
 
 sys.path.insert(0, str(harness.SOURCE / "tests/gpu"))
-from check import fidelity, mask, statistics_of  # noqa: E402 (found by the path above)
+from check import before_init, fidelity, mask, statistics_of  # noqa: E402 (found by the path above)
 
 
 def masks_of(*outputs):
@@ -130,6 +134,62 @@ class Comparison(harness.SystemTest):
         row = self.judged("""test -z $HEARTH_LOG || echo '{"call":"cuInit"}' > $HEARTH_LOG""",
                           calls_driver=True)
         self.assertEqual((row["differences"], row["records"]), ([], {"alone": 1, "keeper": 1}))
+
+
+class Rehearsal(harness.SystemTest):
+    """The groups on the simulated driver: that they run through, not what they measure."""
+
+    def rehearsed(self, group):
+        env = {name: value for name, value in self.env.items() if name != "HEARTH_DRIVER"}
+        done = self.run_program(
+            sys.executable, harness.SOURCE / "tools/gpu-check", "--sim", "--no-build", "--build",
+            harness.BUILD, "--work", self.dir / "work", "--out", self.dir / "out", "--commit",
+            "c0ffee", group, env=env, timeout=120)
+        self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode())
+        result = json.loads((self.dir / f"out/{group}.json").read_text())
+        self.assertEqual((result["driver"], result["commit"], result["gpus"]),
+                         ("simulated", "c0ffee", []))
+        return result
+
+    def test_before_init(self):
+        entries = self.rehearsed("before-init")["entries"]
+        self.assertEqual(entries["cuDeviceGetCount"], ["3", "3"])
+        self.assertEqual(entries["cuMulticastCreate"], ["skipped", "skipped"])
+
+    def test_calls(self):
+        self.assertEqual(set(self.rehearsed("calls")["results"]),
+                         {"exec true", "exec bash", "call"})
+
+    def test_fidelity_other(self):
+        result = self.rehearsed("fidelity-other")
+        self.assertTrue(result["rows"] or result["skipped"])
+        self.assertEqual([row["differences"] for row in result["rows"]],
+                         [[] for row in result["rows"]])
+
+    def test_keeper(self):
+        medians = self.rehearsed("keeper")["ms"]
+        self.assertLess(medians["keeper"]["cuInit"]["median"],
+                        medians["native"]["cuInit"]["median"])
+
+    def test_an_unknown_group_is_named(self):
+        done = self.run_program(sys.executable, harness.SOURCE / "tools/gpu-check", "nosuch")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"no group 'nosuch'", done.stderr)
+
+
+class Spec(harness.SystemTest):
+    def test_the_specs_column_is_what_the_h200_answered(self):
+        spec = self.dir / "spec.tsv"
+        shutil.copy(before_init.SPEC, spec)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            before_init.merge(harness.SOURCE / "bench/results/2026-11-30-h200-before-init.json", spec)
+        self.assertEqual(spec.read_bytes(), before_init.SPEC.read_bytes(), said.getvalue())
+
+    def test_a_killed_call_leaves_the_column_to_the_other(self):
+        self.assertEqual(before_init.chosen("signal:11", "3"), "3")
+        self.assertEqual(before_init.chosen("400", "signal:6"), "400")
+        self.assertEqual(before_init.chosen("1", "3"), "3/1")
+        self.assertIsNone(before_init.chosen("absent", "absent"))
 
 
 class Statistics(unittest.TestCase):

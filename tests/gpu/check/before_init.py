@@ -1,9 +1,9 @@
 """Group before-init: what each entry answers on an uninitialised driver, for the spec's column.
 
 How the column is filled (merge): the answer with pointers to zeroed memory, since that is what a
-program passes; after a slash the answer with all arguments 0 where it differs, since such an entry
-looks at its arguments even before cuInit. Where one of the two calls was killed or hung, the other's
-answer stands alone; where neither came back, the column stays as it was."""
+program passes; after a slash the answer with all arguments 0, where it differs: the entry looks at
+its arguments first. Where one of the calls was killed or hung only the other counts; where neither
+came back the old value stays."""
 import collections
 import json
 import os
@@ -44,12 +44,12 @@ def chosen(zero, scratch):
     return "/".join(dict.fromkeys(answers)) or None
 
 
-def merge(result_path):
+def merge(result_path, spec=SPEC):
     """Write the column of driver_api.tsv from a result of this group; returns an exit status."""
     with open(result_path, encoding="utf-8") as file:
         entries = json.load(file)["entries"]
     lines, changed, unknown = [], 0, []
-    with open(SPEC, encoding="ascii") as file:
+    with open(spec, encoding="ascii") as file:
         for number, line in enumerate(file):
             cells = line.rstrip("\n").split("\t")
             if number:
@@ -60,8 +60,8 @@ def merge(result_path):
                     cells[-1] = answer
                     changed += 1
             lines.append("\t".join(cells) + "\n")
-    with open(SPEC, "w", encoding="ascii", newline="") as file:
+    with open(spec, "w", encoding="ascii", newline="") as file:
         file.writelines(lines)
-    print(f"{SPEC}: {changed} values changed; {len(unknown)} not learned, kept: "
+    print(f"{spec}: {changed} values changed; {len(unknown)} not learned, kept: "
           f"{' '.join(unknown)}", file=sys.stderr)
     return 0

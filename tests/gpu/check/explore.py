@@ -18,7 +18,7 @@ def _run(context, *command):
         code, text = done.returncode, done.stdout
     except subprocess.TimeoutExpired as error:
         code, text = "timeout", error.stdout or b""
-    return {"command": [str(word) for word in command[1:]], "exit": code,
+    return {"command": [str(word).rsplit("/", 1)[-1] for word in command], "exit": code,
             "output": text.decode(errors="replace").splitlines()}
 
 
