@@ -1,5 +1,5 @@
-"""What tools/gpu-check is built on: masks found from plain runs, and the comparison of a plain and a
-preloaded run. A comparison that cannot fail proves nothing: most tests here are about failing."""
+"""What tools/gpu-check is built on: masks found from plain runs, and the comparison of a plain and
+a preloaded run. A comparison that cannot fail proves nothing: most tests here are about failing."""
 import contextlib
 import io
 import json
@@ -12,6 +12,8 @@ import harness
 
 sys.path.insert(0, str(harness.SOURCE / "tests/gpu"))
 from check import before_init, fidelity, mask, statistics_of  # noqa: E402 (found by the path above)
+
+RESULT = harness.SOURCE / "bench/results/2026-11-30-h200-before-init.json"
 
 
 def masks_of(*outputs):
@@ -182,7 +184,7 @@ class Spec(harness.SystemTest):
         spec = self.dir / "spec.tsv"
         shutil.copy(before_init.SPEC, spec)
         with contextlib.redirect_stderr(io.StringIO()) as said:
-            before_init.merge(harness.SOURCE / "bench/results/2026-11-30-h200-before-init.json", spec)
+            before_init.merge(RESULT, spec)
         self.assertEqual(spec.read_bytes(), before_init.SPEC.read_bytes(), said.getvalue())
 
     def test_a_killed_call_leaves_the_column_to_the_other(self):

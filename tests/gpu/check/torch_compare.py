@@ -29,6 +29,19 @@ def _compare(context, broker, command, runs):
     return done.returncode, {"output": done.stdout.splitlines()[-40:]}
 
 
+def _show(command, result):
+    """Medians of both arms, column by column."""
+    print(f"  {' '.join(str(word).rsplit('/', 1)[-1] for word in command)}")
+    for column in result.get("columns", []):
+        device = "" if column.get("device") is None else f" {column['device']}"
+        arms = {name: arm["median_us"] for name, arm in column.items() if isinstance(arm, dict)}
+        print(f"    {column['name'] + device:24}",
+              *[f"{name} {'-' if us is None else format(us / 1e3, '.1f')} ms"
+                for name, us in arms.items()], flush=True)
+    for note in result.get("notes", result.get("output", [])):
+        print(f"    {note}")
+
+
 def run(context):
     """Run both; holds where compare exits with 0."""
     scripts = [[sys.executable, build.GPU / script] for script in SCRIPTS]
@@ -42,5 +55,5 @@ def run(context):
         for command in scripts:
             code, result = _compare(context, broker, command, runs)
             results[str(command[-1]).rsplit("/", 1)[-1]] = {"exit": code, "result": result}
-            print(json.dumps(result, indent=1), flush=True)
+            _show(command, result)
     return {"results": results, "ok": all(row["exit"] == 0 for row in results.values())}
