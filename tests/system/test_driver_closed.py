@@ -1,4 +1,4 @@
-"""A program that closes the driver before it ends, as libcudart does, ends as it would otherwise."""
+"""A program that closes the driver before it ends, as libcudart does, ends as it should."""
 import sys
 
 import harness
