@@ -113,14 +113,15 @@ static void call_another(void)
 
 Test(profile_cost, reading_is_open_fstat_read_and_close)
 {
-	int other = status_under_filter(call_another);
+	int other;
 
 	if (IS_SANITIZED) {
-		cr_log_warn("skipped: a sanitizer makes calls of its own");
+		cr_log_info("skipped: a sanitizer makes calls of its own");
 		return;
 	}
+	other = status_under_filter(call_another);
 	if (WIFEXITED(other) && WEXITSTATUS(other) == NO_FILTER) {
-		cr_log_warn("skipped: this machine allows no system call filter");
+		cr_log_info("skipped: this machine allows no system call filter");
 		return;
 	}
 	cr_assert(WIFSIGNALED(other), "the filter does not filter");
