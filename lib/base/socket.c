@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_FDS 4    /* descriptors that one packet may bring */
@@ -26,25 +27,20 @@ static int fill_address(const char *path, struct sockaddr_un *ret_address)
 	return 0;
 }
 
-/* connect(2) on a unix socket waits while the backlog is full; SO_SNDTIMEO bounds that wait. */
+/* A full backlog shows as EAGAIN, and nothing says when it is full no more: looked at every half
+ * millisecond (SO_SNDTIMEO would wait in the kernel, but in whole ticks of its clock). */
 static int connect_until(int fd, const struct sockaddr_un *address, uint64_t deadline_us)
 {
-	for (;;) {
-		uint64_t now = clock_monotonic_us();
-		struct timeval left;
+	const struct timespec pause = {.tv_nsec = 500000};
 
-		if (now >= deadline_us)
-			return -ETIMEDOUT;
-		left.tv_sec = (time_t)((deadline_us - now) / 1000000);
-		left.tv_usec = (suseconds_t)((deadline_us - now) % 1000000);
-		if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &left, sizeof(left)) < 0)
-			return -errno;
+	for (;;) {
 		if (!connect(fd, (const struct sockaddr *)address, sizeof(*address)))
 			return 0;
-		if (errno == EAGAIN)
-			return -ETIMEDOUT;
-		if (errno != EINTR)
+		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
+		if (clock_monotonic_us() >= deadline_us)
+			return -ETIMEDOUT;
+		nanosleep(&pause, NULL);
 	}
 }
 
@@ -55,7 +51,7 @@ int socket_connect(const char *path, uint64_t deadline_us, int *ret_fd)
 
 	if (rc)
 		return rc;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	rc = connect_until(fd, &address, deadline_us);

@@ -14,8 +14,8 @@ struct socket_peer {
 	gid_t gid;
 };
 
-/* Connects to `path`, waiting while the listener's backlog is full. 0, or -errno: -ENOENT and
- * -ECONNREFUSED where nobody listens, -ENAMETOOLONG, -ETIMEDOUT. */
+/* Connects to `path`, waiting while the listener's backlog is full. 0 with a non-blocking socket,
+ * or -errno: -ENOENT and -ECONNREFUSED where nobody listens, -ENAMETOOLONG, -ETIMEDOUT. */
 int socket_connect(const char *path, uint64_t deadline_us, int *ret_fd);
 
 /* Makes a listening, non-blocking socket at `path`, which must not exist. */

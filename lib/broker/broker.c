@@ -30,10 +30,12 @@ uint64_t broker_sooner(uint64_t a, uint64_t b)
 
 void broker_leave(struct broker *broker, const char *why)
 {
-	if (!broker->is_leaving)
-		log_info("leaving: %s", why);
+	if (broker->is_leaving)
+		return;
+	log_info("leaving: %s", why);
 	broker->is_leaving = true;
-	broker->why_leaving = why;
+	/* At once: a broker that is started now must not take us for one that serves. */
+	instance_hide(&broker->instance);
 }
 
 static struct broker *of_source(struct source *source, size_t offset)

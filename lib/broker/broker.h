@@ -47,7 +47,6 @@ struct broker {
 	uint64_t last_client_us; /* when the last client left, or the start */
 	uint64_t next_check_us;  /* of what nothing reports by itself */
 	bool is_leaving;
-	const char *why_leaving;
 };
 
 /* Takes the socket and starts. 0; BROKER_RUNNING where another one serves there; or -errno. */
@@ -61,7 +60,7 @@ int broker_run(struct broker *broker);
 /* Ends the keeper, writes what is left to write, removes the socket. Takes NULL, returns NULL. */
 struct broker *broker_close(struct broker *broker);
 
-/* Leaves after this turn. `why` is a literal. */
+/* Leaves after this turn; nobody finds the socket any more. `why` is for the log. */
 void broker_leave(struct broker *broker, const char *why);
 
 /* The smaller of two moments, where 0 means none. */

@@ -23,7 +23,7 @@ class Life(BrokerTest):
     def test_a_program_joins_and_leaves_nothing_open(self):
         self.start()
         alone = self.probe(env={**self.env, "HEARTH_SOCKET": str(self.dir / "none")})
-        rc, _, slot, _, left_open = self.probe()
+        rc, _, slot, _, left_open = self.join()
         self.assertEqual((rc, slot, left_open), (0, 1, alone[4]))
 
     def test_without_a_broker_the_page_is_private(self):
@@ -66,7 +66,7 @@ class Life(BrokerTest):
         self.until(lambda: not os.path.exists(f"/proc/{keeper}"), "the keeper stays")
         self.assertTrue(self.socket.exists())
         self.start()
-        self.assertEqual(self.probe()[0], 0)
+        self.assertEqual(self.join()[0], 0)
 
     def test_a_new_one_right_after_a_stop_serves(self):
         for _ in range(5):
@@ -151,7 +151,7 @@ class Detached(BrokerTest):
         done = subprocess.run(["sh", "-c", f"exec {harness.HEARTHD} 0<&- 1>&- 2>&-"],
                               env=self.env, timeout=20, check=False)
         self.assertEqual(done.returncode, 0)
-        self.assertEqual(self.probe()[0], 0)
+        self.assertEqual(self.join()[0], 0)
         self.stop()
 
     def test_its_failure_is_said_by_the_command(self):
@@ -209,7 +209,7 @@ class Slots(BrokerTest):
             self.until(lambda: self.status()["client_count"] < before, "the slot stays taken")
             worst = max(worst, time.monotonic() - killed)
         self.assertLess(worst, 0.1)
-        self.assertEqual(self.probe()[2], 1)
+        self.assertEqual(self.join()[2], 1)
 
     def test_a_stopped_client_keeps_its_slot(self):
         self.start("--retain=none")
@@ -259,7 +259,7 @@ class Users(BrokerTest):
                "HEARTH_STATE_DIR": str(place / "state")}
         self.start("--retain=none", env=env, user=self.OTHER)
         self.assertEqual(self.probe(env=env)[0], -1)
-        self.assertEqual(self.probe(env=env, user=self.OTHER)[0], 0)
+        self.join(env=env, user=self.OTHER)
 
     def test_the_machines_broker_serves_every_user_and_keeps_their_runs_apart(self):
         self.dir.chmod(0o755)
@@ -268,8 +268,8 @@ class Users(BrokerTest):
         env = {**self.env, "HEARTH_SOCKET": str(self.socket), "HEARTH_STATE_DIR": str(state)}
         self.start("--system", env=env)
         self.assertEqual(self.socket.stat().st_mode & 0o777, 0o666)
-        self.assertEqual(self.probe("record", "1", env=env)[0], 0)
-        self.assertEqual(self.probe("record", "2", env=env, user=self.OTHER)[0], 0)
+        self.join("record", "1", env=env)
+        self.join("record", "2", env=env, user=self.OTHER)
         for uid, records in ((0, 1), (self.OTHER, 2)):
             self.history = state / str(uid) / "runs.jsonl"
             self.assertEqual(len(self.until_runs(1)[0]["records"]), records)

@@ -14,6 +14,7 @@ STEPS = (("accept4", 1), ("getsockopt", 2), ("recvmsg", 1), ("memfd_create", 1),
          ("pwrite", 1), ("fcntl", 1), ("mmap", 1), ("epoll_ctl", 1), ("sendmsg", 1), ("close", 2))
 MOMENTS = 200
 SEED = 7
+STORM_LIMIT_US = 5000000
 
 
 class BrokerDies(BrokerTest):
@@ -90,12 +91,12 @@ class ProgramDies(BrokerTest):
         died = time.monotonic()
         self.until(lambda: self.status()["client_count"] == 0, "slots stay taken")
         self.assertLess(time.monotonic() - died, SLOT_LIMIT_S)
-        self.assertEqual(self.probe()[0:3:2], [0, 1])
+        self.assertEqual(self.join()[2], 1)
 
     def test_its_run_is_kept(self):
         self.start("--retain=none")
-        self.probe("record", "3", "kill")
-        self.probe("record", "2")
+        self.join("record", "3", "kill")
+        self.join("record", "2")
         killed, exited = self.until_runs(2)
         self.assertEqual(([len(killed["records"]), killed["exit"]]), [3, "killed"])
         self.assertEqual(([len(exited["records"]), exited["exit"]]), [2, "exited"])
@@ -107,19 +108,20 @@ class ProgramDies(BrokerTest):
 
     def test_a_program_that_did_nothing_leaves_no_run(self):
         self.start("--retain=none")
-        self.probe()
-        self.probe("record", "1")
+        self.join()
+        self.join("record", "1")
         self.until_runs(1)
         self.assertEqual(len(self.runs()), 1)
 
     def test_a_page_full_of_junk_hurts_nobody(self):
         broker = self.start("--retain=none")
         for commands in (["junk"], ["junk", "kill"], ["record", "3", "junk", "record", "2"]):
-            self.probe(*commands)
+            self.join(*commands)
         client = self.start_client("junk")
-        self.status()
+        self.until(lambda: self.status()["clients"][0]["uses_cuda"], "no junk in the page")
         client.kill()
-        self.probe("record", "1")
+        client.wait()
+        self.join("record", "1")
         last = self.until_runs(5)[-1]
         self.assertEqual(len(last["records"]), 1)
         for run in self.runs()[:-1]:
@@ -131,7 +133,7 @@ class ProgramDies(BrokerTest):
         self.start("--retain=none")
         self.history.parent.mkdir(parents=True)
         self.history.write_text("".join(f'{{"old":{i}}}\n' for i in range(500)) + "damaged")
-        self.probe("record", "1")
+        self.join("record", "1")
         runs = self.until(lambda: self.runs()[-1].get("pid") and self.runs(), "no run is written")
         self.assertEqual(len(runs), 199)  # the damaged line is one of the 200
         self.assertEqual(runs[-2], {"old": 499})
@@ -142,11 +144,12 @@ class Storm(BrokerTest):
         broker = self.start("--retain=none")
         done = self.run_program(harness.PROGRAMS / "join_storm", 300)
         joined, _, _, slowest_us = [int(word) for word in done.stdout.split()]
-        # Whoever the broker does not come to in time goes alone, in time.
-        self.assertLess(slowest_us, 10 * JOIN_LIMIT_US)
+        # Whoever the broker does not come to in time goes alone. (The figure to hold is bench_storm's
+        # on an idle machine; here the processors are shared by all 300.)
+        self.assertLess(slowest_us, STORM_LIMIT_US)
         self.assertGreater(joined, 0)
         self.until(lambda: self.status()["client_count"] == 0, "slots stay taken")
-        self.assertEqual(self.probe()[0], 0)
+        self.join()
         self.assertIsNone(broker.poll())
 
 
