@@ -17,9 +17,8 @@ enum run_kind run_record_kind(const struct run_record *record)
 		return RUN_INIT;
 	if (begins_with(call, "cuDevicePrimaryCtxRetain") || begins_with(call, "cuCtxCreate"))
 		return RUN_CONTEXT;
-	if (begins_with(call, "cuModuleLoad") || begins_with(call, "cuLibraryLoad"))
-		return RUN_LIBRARY;
-	return begins_with(call, "cuda") ? RUN_RUNTIME : RUN_OTHER;
+	return begins_with(call, "cuModuleLoad") || begins_with(call, "cuLibraryLoad") ? RUN_LIBRARY
+										       : RUN_OTHER;
 }
 
 uint64_t run_waited(const struct run *run)
@@ -27,8 +26,7 @@ uint64_t run_waited(const struct run *run)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < run->count; i++)
-		if (run_record_kind(&run->records[i]) != RUN_RUNTIME)
-			sum += run->records[i].visible_us;
+		sum += run->records[i].visible_us;
 	return run->visible_us != RUN_UNKNOWN && run->visible_us > sum ? run->visible_us : sum;
 }
 
@@ -37,8 +35,7 @@ uint64_t run_hidden(const struct run *run)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < run->count; i++)
-		if (run_record_kind(&run->records[i]) != RUN_RUNTIME)
-			sum += run->records[i].hidden_us;
+		sum += run->records[i].hidden_us;
 	return run->hidden_us != RUN_UNKNOWN && run->hidden_us > sum ? run->hidden_us : sum;
 }
 
@@ -109,10 +106,21 @@ static int compare_starts(const void *a, const void *b)
 	return (left->start_us > right->start_us) - (left->start_us < right->start_us);
 }
 
+static int compare_moments(const void *a, const void *b)
+{
+	const struct run_record *left = a, *right = b;
+
+	return (left->at_us > right->at_us) - (left->at_us < right->at_us);
+}
+
 void run_log_sort(struct run_log *log)
 {
 	if (log->count)
 		qsort(log->runs, log->count, sizeof(*log->runs), compare_starts);
+	for (size_t i = 0; i < log->count; i++)
+		if (log->runs[i].count)
+			qsort(log->runs[i].records, log->runs[i].count,
+				sizeof(*log->runs[i].records), compare_moments);
 }
 
 static void run_done(struct run *run)

@@ -10,7 +10,7 @@
 /* For a time that the log does not say. */
 #define RUN_UNKNOWN UINT64_MAX
 
-enum run_kind { RUN_INIT, RUN_CONTEXT, RUN_LIBRARY, RUN_RUNTIME, RUN_OTHER };
+enum run_kind { RUN_INIT, RUN_CONTEXT, RUN_LIBRARY, RUN_OTHER };
 
 struct run_record {
 	char *call;
@@ -44,12 +44,12 @@ struct run_log {
 	size_t damaged; /* lines that could not be read */
 };
 
-/* Part of a first use that a call belongs to. RUN_RUNTIME calls (cuda...) contain driver calls that
- * have records of their own: no sum counts them. */
+/* Part of a first use that a call belongs to. */
 enum run_kind run_record_kind(const struct run_record *record);
 
 /* What the records say the program waited, or the logged total where that is more (records can be
- * lost, sums not). */
+ * lost, sums not). A call that others happened in counts without them (lib/preload/first_call.c).
+ */
 uint64_t run_waited(const struct run *run);
 uint64_t run_hidden(const struct run *run);
 
@@ -60,6 +60,6 @@ uint64_t run_sum(const struct run *run, enum run_kind kind, int device, size_t *
 struct run *run_log_add(struct run_log *log);
 struct run_record *run_add_record(struct run *run);
 
-/* Orders runs by their beginning. */
+/* Orders runs, and the records in each, by their beginning. */
 void run_log_sort(struct run_log *log);
 void run_log_done(struct run_log *log);

@@ -131,8 +131,7 @@ static void say(FILE *to, const struct run *run)
 	for (size_t i = 0; i < run->count; i++) {
 		enum run_kind kind = run_record_kind(&run->records[i]);
 
-		if (kind != RUN_OTHER && kind != RUN_RUNTIME &&
-			(kind != RUN_INIT || &run->records[i] == init))
+		if (kind != RUN_OTHER && (kind != RUN_INIT || &run->records[i] == init))
 			listed += run->records[i].visible_us;
 	}
 	if (waited > listed) {

@@ -63,8 +63,6 @@ static void add_group(struct table *table, const struct run *run, size_t at)
 	table_cell(table, "%s", figure_ms(hidden_us, text));
 	if (first->rc)
 		table_cell(table, "%s, failed with %d", first->how, first->rc);
-	else if (run_record_kind(first) == RUN_RUNTIME)
-		table_cell(table, "contains driver calls");
 	else
 		table_cell(table, "%s", first->how);
 }
@@ -76,8 +74,6 @@ static void add_rest(struct table *table, const struct run *run)
 	char text[FIGURE_SIZE];
 
 	for (size_t i = 0; i < run->count; i++) {
-		if (run_record_kind(&run->records[i]) == RUN_RUNTIME)
-			continue;
 		waited -= run->records[i].visible_us;
 		hidden -= run->records[i].hidden_us;
 	}
