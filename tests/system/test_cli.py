@@ -1,4 +1,5 @@
-"""`hearth` with the real preload, broker and simulated driver: run, report, status, release, stop."""
+"""`hearth` with the real preload, broker and simulated driver: run, report, status, release,
+stop."""
 import json
 import os
 import signal
