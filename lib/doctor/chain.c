@@ -235,11 +235,19 @@ static enum chain_step follow_wrapper(
 	return CHAIN_END;
 }
 
+/* Some are scripts, as ncu is; a script that bears the name of a small tool is just a script. */
+static bool may_be_script(const struct wrapper *wrapper)
+{
+	return wrapper->kind == WRAPPER_LOSES || wrapper->kind == WRAPPER_AWAY ||
+	       wrapper->kind == WRAPPER_LAUNCHER || wrapper->kind == WRAPPER_TOOL;
+}
+
 enum chain_step chain_step(struct chain *chain)
 {
-	char head[SHEBANG_SIZE], *shell[] = {SHELL, chain->path};
+	char head[SHEBANG_SIZE], *shell[] = {SHELL, NULL};
 	const struct wrapper *wrapper;
 	const char *slash;
+	bool is_elf;
 	ssize_t size;
 
 	if (!scene_find_program(&chain->scene, chain->words[0], chain->path)) {
@@ -250,16 +258,19 @@ enum chain_step chain_step(struct chain *chain)
 		return CHAIN_STOP;
 	}
 	size = scene_read(&chain->scene, chain->path, head, sizeof(head));
-	if (size >= 2 && head[0] == '#' && head[1] == '!')
-		return follow_script(chain, head);
-	if (size >= 0 && (size < 4 || memcmp(head, "\177ELF", 4))) {
-		/* What the kernel can't run, execvp(3) and shells hand to the shell. */
-		shell[1] = chain_keep(chain, strdup(chain->path));
-		findings_add(chain->findings, "script", SEVERITY_NOTE,
-			"%s has no #! line: run by " SHELL, chain->path);
-		return shell[1] ? go_on(chain, shell, 2, 1) : CHAIN_STOP;
-	}
+	/* A file that may be run, not read, is none of the kernel's scripts. */
+	is_elf = size < 0 || (size >= 4 && !memcmp(head, "\177ELF", 4));
 	slash = strrchr(chain->words[0], '/');
 	wrapper = wrapper_find(slash ? slash + 1 : chain->words[0]);
-	return wrapper ? follow_wrapper(chain, wrapper, wrapper->name) : CHAIN_END;
+	if (wrapper && (is_elf || may_be_script(wrapper)))
+		return follow_wrapper(chain, wrapper, wrapper->name);
+	if (is_elf)
+		return CHAIN_END;
+	if (size >= 2 && head[0] == '#' && head[1] == '!')
+		return follow_script(chain, head);
+	/* What the kernel can't run, execvp(3) and shells hand to the shell. */
+	shell[1] = chain_keep(chain, strdup(chain->path));
+	findings_add(chain->findings, "script", SEVERITY_NOTE, "%s has no #! line: run by " SHELL,
+		chain->path);
+	return shell[1] ? go_on(chain, shell, 2, 1) : CHAIN_STOP;
 }

@@ -108,6 +108,10 @@ class Doctor(harness.SystemTest):
                 self.named(name, source=static)
                 self.assert_intercepted(name, "run", "anything")
 
+    def test_a_script_by_a_small_tools_name_is_a_script(self):
+        self.named("nice", source=self.script("a", f"#!{self.plain}\n"))
+        self.assertIn("script", self.assert_intercepted("nice", "-n", "1", "/nowhere/program"))
+
     def test_su_keeps_the_environment_unless_it_logs_in(self):
         self.named("su")
         self.assert_intercepted("su", "user", "-c", "true")
@@ -268,6 +272,29 @@ class Doctor(harness.SystemTest):
         self.script("b", f"#!{self.dir}/a\n")
         self.assert_not_intercepted("too-deep", self.dir / "a")
 
+    def test_damaged_programs_do_no_harm(self):
+        whole = self.plain.read_bytes()
+        step = len(whole) // 16
+        damaged = [whole[:size] for size in (1, 4, 16, 63, 64, 200, *range(step, len(whole), step))]
+        damaged += [whole[:at] + b"\xff" * 8 + whole[at + 8:] for at in range(16, 512, 24)]
+        program = self.dir / "program"
+        for content in damaged:
+            program.write_bytes(content)
+            program.chmod(0o755)
+            self.doctor("--", program)
+
+    def test_odd_first_lines_do_no_harm(self):
+        for text in ("#!", "#!\n", "#! \t\n", "#!\0/bin/sh\n", "#!" + "/" * 300, "#!/bin/sh",
+                     "#!/bin/sh \xff\x01 -x\n", "#! env -S ''\n", "#!/usr/bin/env -S\n",
+                     "#!/usr/bin/env -u\n", "#!/usr/bin/env\n", "\x7fELF", ""):
+            with self.subTest(text=text):
+                self.doctor("--", self.script("a", text))
+
+    def test_what_is_no_file_is_no_program(self):
+        os.mkfifo(self.dir / "fifo", 0o755)
+        self.assert_not_intercepted("not-found", self.dir / "fifo")
+        self.assert_not_intercepted("not-found", self.dir)
+
     # Drivers by other ways
 
     def test_a_search_path_to_a_real_driver_is_a_note(self):
@@ -343,6 +370,8 @@ class Doctor(harness.SystemTest):
         self.assertEqual(findings["injection"]["severity"], "warning")
         self.named("nsys")
         self.assertIn("injection", self.assert_intercepted("nsys", "profile", self.plain))
+        self.named("ncu", source=self.script("a", "#!/bin/sh\n"))
+        self.assertIn("injection", self.assert_intercepted("ncu", self.plain))
 
     def test_mps_is_a_note(self):
         (self.dir / "control").touch()
