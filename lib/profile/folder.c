@@ -4,6 +4,7 @@
 #include "profile/folder.h"
 
 #include "base/clock.h"
+#include "profile/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -96,7 +97,7 @@ static int count_entry(int folder, const char *name, void *context)
 
 	if (!is_temporary && !folder_is_profile_name(name))
 		return 0;
-	if (fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW))
+	if (status_of_entry(folder, name, &file))
 		return 0;
 	if (!is_temporary)
 		note_file(context, name, &file);

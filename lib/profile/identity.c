@@ -4,6 +4,7 @@
 #include "profile/identity.h"
 
 #include "profile/command.h"
+#include "profile/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +68,7 @@ static bool digest_content(int fd, struct digest_state *state)
 	uint64_t size;
 	off_t at = 0;
 
-	if (fstat(fd, &file) || !S_ISREG(file.st_mode))
+	if (status_of_fd(fd, &file) || !S_ISREG(file.st_mode))
 		return false;
 	size = (uint64_t)file.st_size;
 	digest_text(state, "content");
@@ -99,7 +100,7 @@ static void digest_script(
 			return;
 		}
 		/* Asked before opening: to open a FIFO would be seen by its writer. */
-		if (!stat(path, &file) && S_ISREG(file.st_mode)) {
+		if (!status_of_path(path, &file) && S_ISREG(file.st_mode)) {
 			int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 			is_done = fd >= 0 && digest_content(fd, state);
@@ -125,9 +126,9 @@ static void digest_module(
 	if (!top || snprintf(local, sizeof(local), "%.*s.py", top, module) >= PATH_MAX ||
 		!join(source->folder, local, path))
 		return;
-	if (stat(path, &file)) {
+	if (status_of_path(path, &file)) {
 		path[strlen(path) - strlen(".py")] = 0;
-		if (stat(path, &file) || !S_ISDIR(file.st_mode))
+		if (status_of_path(path, &file) || !S_ISDIR(file.st_mode))
 			return;
 	}
 	if (realpath(path, real))

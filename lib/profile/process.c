@@ -62,7 +62,7 @@ static int parent_of(int pid)
 	char path[64], stat[512];
 	const char *end;
 	ssize_t length;
-	int parent;
+	int parent = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	length = read_file(path, stat, sizeof(stat) - 1);
@@ -70,8 +70,11 @@ static int parent_of(int pid)
 		return 0;
 	stat[length] = 0;
 	end = strrchr(stat, ')');
-	if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
+	if (!end || strlen(end) < strlen(") S 1"))
 		return 0;
+	/* Not sscanf: its symbol versions are newer than libhearth.so may need. */
+	for (end += strlen(") S "); *end >= '0' && *end <= '9'; end++)
+		parent = parent * 10 + (*end - '0');
 	return parent;
 }
 

@@ -2,6 +2,7 @@
  * else; no allocation; no message. Whatever is odd counts as no profile. */
 #include "profile/extension.h"
 #include "profile/profile.h"
+#include "profile/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +52,7 @@ static int read_open_file(int fd, struct profile *ret_profile, struct profile_ex
 {
 	struct stat file;
 
-	if (fstat(fd, &file))
+	if (status_of_fd(fd, &file))
 		return -errno;
 	if (!is_trusted(&file) || !read_fully(fd, ret_profile, sizeof(*ret_profile)) ||
 		!profile_is_sound(ret_profile) || ret_profile->file_size != file.st_size)

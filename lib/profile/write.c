@@ -5,6 +5,7 @@
 #include "base/state_dir.h"
 #include "profile/extension.h"
 #include "profile/profile.h"
+#include "profile/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -134,7 +135,7 @@ int profile_replace(const char *folder, struct profile *profile,
 		rc = write_fully(fd, extension->data, extension->size);
 	if (close(fd) && !rc) /* a full quota on NFS shows here */
 		rc = -errno;
-	if (stat(path, &before))
+	if (status_of_path(path, &before))
 		before.st_size = -GROWTH_STEP;
 	if (!rc && is_changed(folder, profile, seen))
 		rc = PROFILE_CHANGED;
