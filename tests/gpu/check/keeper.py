@@ -12,10 +12,9 @@ import time
 from pathlib import Path
 
 from . import machine, power, statistics_of
-from .broker import Broker
+from .broker import Broker, BrokerError
 
 ROUNDS = 10
-FIRST_RUN_ROUNDS = 10
 IDLE_SECONDS = 5
 NOBODY = 65534
 LIMIT_WARM_MS = 15
@@ -127,9 +126,9 @@ def measure_first_runs(context, broker, arms, rounds, idle):
         broker.stop()
 
 
-def measure_cost(context, broker):
-    """Watts, clocks and memory idle, with the keeper, with its contexts, and idle again."""
-    rows = []
+def measure_cost(context, broker, rows):
+    """Watts, clocks and memory idle, with the keeper, with its contexts, and idle again: adds one
+    row each."""
     for name, retain in (("idle", None), ("keeper", "init"), ("keeper with context", "context"),
                          ("idle again", None)):
         if retain:
@@ -143,19 +142,24 @@ def measure_cost(context, broker):
             broker.stop()
         rows.append(row)
         print("  " + "  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
-    return rows
 
 
 def run(context):
     """Measure; holds where the keeper's cuInit and the first run are within their limits."""
     rounds, idle = (2, 0) if context.simulated else (ROUNDS, IDLE_SECONDS)
-    arms = Arms()
+    arms, cost = Arms(), []
+    parts = {"rounds": lambda: measure_rounds(context, broker, arms, rounds, idle),
+             "first runs": lambda: measure_first_runs(context, broker, arms, rounds, idle),
+             "cost": lambda: measure_cost(context, broker, cost)}
     with Broker(context) as broker:
-        measure_rounds(context, broker, arms, rounds, idle)
-        measure_first_runs(context, broker, arms, 2 if context.simulated else FIRST_RUN_ROUNDS,
-                           idle)
-        arms.show(("cuInit", "retain", "wall"))
-        cost = measure_cost(context, broker)
+        for part, measure in parts.items():
+            try:
+                measure()
+            except (BrokerError, OSError, subprocess.SubprocessError) as error:
+                print(f"  {part}: {error}")
+                arms.errors[part] = [str(error)]
+                broker.stop()
+    arms.show(("cuInit", "retain", "wall"))
     checks = {f"{arm}: cuInit at most {LIMIT_WARM_MS} ms":
               arms.median(arm, "cuInit") <= LIMIT_WARM_MS
               for arm in arms.figures if arm.startswith("keeper")}

@@ -2,15 +2,14 @@
 processes by /proc."""
 import shutil
 import statistics
-import subprocess
 import time
 
 from . import machine
 
 SETTLE_SECONDS = 6
-SAMPLE_SECONDS = 8
+SAMPLES = 16
+EVERY_SECONDS = 0.4
 FIELDS = ("power.draw", "clocks.sm", "clocks.mem", "memory.used", "pstate")
-EVERY_MS = 500
 
 
 def _smi():
@@ -18,39 +17,28 @@ def _smi():
 
 
 def sample(simulated):
-    """Medians over SAMPLE_SECONDS of the first GPU, {} where nvidia-smi is missing."""
+    """Medians of SAMPLES readings of the first GPU, {} in a rehearsal. Each reading is an nvidia-smi
+    of its own: the same little load in every state that is compared."""
     if simulated:
         return {}
     time.sleep(SETTLE_SECONDS)
-    process = subprocess.Popen(
-        [_smi(), "--id=0", "--query-gpu=" + ",".join(FIELDS), "--format=csv,noheader,nounits",
-         f"--loop-ms={EVERY_MS}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        env=machine.clean_environment())
-    try:
-        text, _ = process.communicate(timeout=SAMPLE_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        text, _ = process.communicate()
     columns = {field: [] for field in FIELDS}
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) == len(FIELDS):
-            for field, cell in zip(FIELDS, cells):
-                columns[field].append(cell)
+    for _ in range(SAMPLES):
+        for field, cell in next(iter(machine.nvidia_smi(*FIELDS)), {}).items():
+            columns[field].append(cell)
+        time.sleep(EVERY_SECONDS)
     row = {"samples": len(columns["power.draw"])}
     for field, cells in columns.items():
-        numbers = []
-        for cell in cells:
-            try:
-                numbers.append(float(cell))
-            except ValueError:
-                continue
+        try:
+            numbers = [float(cell) for cell in cells]
+        except ValueError:
+            row[field] = cells[-1]
+            continue
         if numbers:
             row[field] = round(statistics.median(numbers), 2)
-            if field == "power.draw":
-                row["power.min"], row["power.max"] = min(numbers), max(numbers)
-        elif cells:
-            row[field] = cells[-1]
+    numbers = columns["power.draw"]
+    if numbers and "power.draw" in row and isinstance(row["power.draw"], float):
+        row["power.min"], row["power.max"] = min(map(float, numbers)), max(map(float, numbers))
     return row
 
 
