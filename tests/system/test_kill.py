@@ -18,33 +18,48 @@ STORM_LIMIT_US = 5000000
 
 
 class BrokerDies(BrokerTest):
-    def join_while_dying(self, **more):
-        """One join at a broker that kills itself in it: the probe's figures."""
-        # The test's own connections must not count: the socket's being there is enough.
-        before = self.socket.lstat().st_ino if self.socket.exists() else 0
-        broker = self.start("--retain=none", env={**self.env, **more}, wait=False)
-        self.until(lambda: self.socket.exists() and self.socket.lstat().st_ino != before,
-                   "hearthd does not come up")
-        figures = self.probe("record", "1")
-        self.assertEqual(broker.wait(10), -signal.SIGKILL, f"never came to {more}")
-        return figures
-
-    def test_at_every_step(self):
+    def each_step(self):
+        """For every step, before and after it: a broker that will kill itself there."""
         preloaded = self.run_program(harness.HEARTHD, "--version",
                                      env={**self.env, "LD_PRELOAD": str(KILL_AT)})
         if preloaded.returncode:
             self.skipTest("nothing can be preloaded into a sanitizer's build")
-        alone = self.probe()[4]
         for name, times in STEPS:
             for number in range(1, times + 1):
                 for side in ("before", "after"):
                     at = f"{name}:{number}:{side}"
                     with self.subTest(at=at):
-                        _, _, slot, _, left_open = self.assert_within_limit(
-                            lambda at=at: self.join_while_dying(LD_PRELOAD=str(KILL_AT),
-                                                                KILL_AT=at))
-                        self.assertEqual(left_open, alone)
-                        self.assertIn(slot, (0, 1))
+                        yield {"LD_PRELOAD": str(KILL_AT), "KILL_AT": at}
+
+    def while_dying(self, program, **more):
+        """Runs program() at a broker that kills itself meanwhile; returns what it returns."""
+        # The test's own connections must not count: the socket's being there is enough.
+        before = self.socket.lstat().st_ino if self.socket.exists() else 0
+        broker = self.start("--retain=none", env={**self.env, **more}, wait=False)
+        self.until(lambda: self.socket.exists() and self.socket.lstat().st_ino != before,
+                   "hearthd does not come up")
+        result = program()
+        self.assertEqual(broker.wait(10), -signal.SIGKILL, f"never came to {more}")
+        return result
+
+    def test_joining_at_every_step(self):
+        alone = self.probe()[4]
+        for more in self.each_step():
+            _, _, slot, _, left_open = self.assert_within_limit(
+                lambda more=more: self.while_dying(lambda: self.probe("record", "1"), **more))
+            self.assertEqual(left_open, alone)
+            self.assertIn(slot, (0, 1))
+
+    def test_programs_at_every_step(self):
+        program = harness.PROGRAMS / "simple_driver"
+        plain = self.run_program(program, env={**self.env,
+                                               "LD_LIBRARY_PATH": str(harness.SIM.parent)})
+        self.assertEqual(plain.returncode, 0)
+        for more in self.each_step():
+            done = self.while_dying(lambda: self.run_program(program, env=self.preloaded()),
+                                    **more)
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (plain.returncode, plain.stdout, plain.stderr))
 
     def test_at_random_moments(self):
         moments = random.Random(SEED)
@@ -92,6 +107,21 @@ class ProgramDies(BrokerTest):
         self.until(lambda: self.status()["client_count"] == 0, "slots stay taken")
         self.assertLess(time.monotonic() - died, SLOT_LIMIT_S)
         self.assertEqual(self.join()[2], 1)
+
+    def test_a_preloaded_programs_run_is_kept_through_sigkill(self):
+        self.start("--retain=none")
+        program = subprocess.Popen([harness.PROGRAMS / "simple_driver", "hold"],
+                                   env=self.preloaded(HEARTH_TASK="mine"), stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE)
+        with program.stdin, program.stdout as output:
+            while b"ready" not in output.readline():
+                self.assertIsNone(program.poll())
+            program.kill()
+            program.wait()
+        run, = self.until_runs(1)
+        self.assertEqual((run["pid"], run["program"], run["task"], run["exit"]),
+                         (program.pid, "simple_driver", "mine", "killed"))
+        self.assertIn("cuInit", [record["call"] for record in run["records"]])
 
     def test_its_run_is_kept(self):
         self.start("--retain=none")
