@@ -10,12 +10,11 @@
 	{                                                                                          \
 		CUresult(*real) TYPES = (CUresult(*) TYPES)route_real(ROW_##symbol);               \
 		struct first_call call;                                                            \
-		CUresult rc;                                                                       \
+		bool is_timed = first_call_begin_on(&call, ROW_##symbol, DEVICE);                  \
+		CUresult rc = real ARGUMENTS;                                                      \
                                                                                                    \
-		if (!first_call_begin_on(&call, ROW_##symbol, DEVICE))                             \
-			return real ARGUMENTS;                                                     \
-		rc = real ARGUMENTS;                                                               \
-		first_call_end(&call, rc);                                                         \
+		if (is_timed)                                                                      \
+			first_call_end(&call, rc);                                                 \
 		if (CREATES && rc == CUDA_SUCCESS)                                                 \
 			first_call_add_device(DEVICE);                                             \
 		return rc;                                                                         \

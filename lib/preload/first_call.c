@@ -15,7 +15,7 @@
 /* A set of devices in 64 bits: bit 0 stands for "no device". */
 #define DEVICE_BITS 63
 
-static uint64_t done[DRIVER_ROWS];
+static struct first_marks marks[DRIVER_ROWS];
 static uint64_t known; /* devices with a context */
 static struct hearth_page *current_page;
 static pid_t page_owner;
@@ -46,7 +46,7 @@ struct hearth_page *first_call_page(void)
 void first_call_set_page(struct hearth_page *page)
 {
 	__atomic_store_n(&current_page, NULL, __ATOMIC_RELEASE);
-	memset(done, 0, sizeof(done));
+	memset(marks, 0, sizeof(marks));
 	known = 0;
 	has_work = has_result = false;
 	page_owner = getpid();
@@ -63,7 +63,7 @@ int first_call_current_device(void)
 
 void first_call_set_device(struct first_call *call, int device)
 {
-	call->device = call->key = device;
+	call->device = device;
 }
 
 bool first_call_has_page(void)
@@ -71,19 +71,19 @@ bool first_call_has_page(void)
 	return any_page();
 }
 
-bool first_call_is_named_done(const uint64_t *done_bits, int device)
+bool first_call_is_named_done(const struct first_marks *own, int device)
 {
-	return __atomic_load_n(done_bits, __ATOMIC_RELAXED) & bit_of(device);
+	return __atomic_load_n(&own->done, __ATOMIC_RELAXED) & bit_of(device);
 }
 
 bool first_call_is_done(enum driver_row row, int device)
 {
-	return first_call_is_named_done(&done[row], device);
+	return first_call_is_named_done(&marks[row], device);
 }
 
 bool first_call_is_complete(enum driver_row row)
 {
-	return covers(__atomic_load_n(&done[row], __ATOMIC_RELAXED),
+	return covers(__atomic_load_n(&marks[row].done, __ATOMIC_RELAXED),
 		__atomic_load_n(&known, __ATOMIC_RELAXED));
 }
 
@@ -102,23 +102,24 @@ void first_call_add_device(int device)
 {
 	uint64_t bit = bit_of(device);
 
-	if (device < 0 || __atomic_fetch_or(&known, bit, __ATOMIC_ACQ_REL) & bit)
+	if (device < 0 || !any_page() || __atomic_load_n(&known, __ATOMIC_RELAXED) & bit ||
+		__atomic_fetch_or(&known, bit, __ATOMIC_ACQ_REL) & bit)
 		return;
 	for (unsigned int row = 0; row < DRIVER_ROWS; row++)
-		if (!(__atomic_load_n(&done[row], __ATOMIC_RELAXED) & bit))
+		if (!(__atomic_load_n(&marks[row].done, __ATOMIC_RELAXED) & bit))
 			route_handled(row);
 }
 
 void first_call_time_named(
-	struct first_call *ret_call, const char *name, uint64_t *done_bits, int device)
+	struct first_call *ret_call, const char *name, struct first_marks *own, int device)
 {
 	struct hearth_page *page = any_page();
 
 	ret_call->name = name;
-	ret_call->done = done_bits;
+	ret_call->marks = own;
 	ret_call->row = DRIVER_ROWS;
 	ret_call->duty = FIRST_OTHER;
-	ret_call->device = ret_call->key = device;
+	ret_call->device = device;
 	ret_call->how = HEARTH_COLD;
 	ret_call->hidden_us = ret_call->size = 0;
 	ret_call->object[0] = '\0';
@@ -129,7 +130,7 @@ void first_call_time_named(
 
 void first_call_time(struct first_call *ret_call, enum driver_row row, int device)
 {
-	first_call_time_named(ret_call, tables_symbol(row), &done[row], device);
+	first_call_time_named(ret_call, tables_symbol(row), &marks[row], device);
 	ret_call->row = row;
 }
 
@@ -189,16 +190,24 @@ static void publish(
 	log_line_call(&record);
 }
 
+/* Claims the record: true for one thread, at the first success or the first failure before it. */
+static bool is_first(struct first_marks *own, uint64_t bit, CUresult rc)
+{
+	if (rc == CUDA_SUCCESS)
+		return !(__atomic_fetch_or(&own->done, bit, __ATOMIC_ACQ_REL) & bit);
+	return !(__atomic_load_n(&own->done, __ATOMIC_RELAXED) & bit) &&
+	       !(__atomic_fetch_or(&own->failed, bit, __ATOMIC_ACQ_REL) & bit);
+}
+
 void first_call_end(struct first_call *call, CUresult rc)
 {
-	uint64_t end_us = clock_monotonic_us(), bit = bit_of(call->key);
+	uint64_t end_us = clock_monotonic_us();
 	struct hearth_page *page = first_call_page();
+	bool is_recorded = is_first(call->marks, bit_of(call->device), rc) || call->is_forced;
 	int kept = errno;
 
-	bool is_first = !(__atomic_fetch_or(call->done, bit, __ATOMIC_ACQ_REL) & bit);
-
 	/* No page, or a parent's: this process records nothing until its own cuInit. */
-	if (page && (is_first || call->is_forced))
+	if (page && is_recorded)
 		publish(page, call, rc, end_us);
 	if (page && rc == CUDA_SUCCESS)
 		note_result(page, call->duty, end_us);

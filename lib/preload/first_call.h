@@ -1,5 +1,6 @@
 /* Recording first calls: one record for the first call of each handled entry per device, then the
- * entry's slot points straight at the driver.
+ * entry's slot points straight at the driver. Where the first call fails, the first that succeeds
+ * has a record too.
  *
  * A row's calls are handled until every device on which the program has made or retained a context
  * has had its first; a context on another device later brings the handlers back. Entries that can
@@ -20,9 +21,15 @@ enum first_duty {
 	FIRST_WAIT,   /* a wait: a result once there was work */
 };
 
+/* Which devices have had theirs; bit 0 stands for no device, else ordinal + 1. */
+struct first_marks {
+	uint64_t done;   /* a call that succeeded */
+	uint64_t failed; /* a call that failed, before one succeeded */
+};
+
 struct first_call {
 	const char *name;
-	uint64_t *done;      /* which devices have had theirs: bit 0 = none, else ordinal + 1 */
+	struct first_marks *marks;
 	enum driver_row row; /* DRIVER_ROWS for a call that is no driver entry */
 	enum first_duty duty;
 	bool can_leave; /* the row is of class `first`: its slot goes straight afterwards */
@@ -48,10 +55,10 @@ bool first_call_begin_on(struct first_call *ret_call, enum driver_row row, int d
 /* Starts timing whatever there is to say about it. */
 void first_call_time(struct first_call *ret_call, enum driver_row row, int device);
 
-/* Same, for a call that is no driver entry. `done` is the caller's, zeroed. Called before the
+/* Same, for a call that is no driver entry. `marks` are the caller's, zeroed. Called before the
  * page may be there. */
 void first_call_time_named(
-	struct first_call *ret_call, const char *name, uint64_t *done, int device);
+	struct first_call *ret_call, const char *name, struct first_marks *marks, int device);
 
 /* Ends the call: writes the record if it was the device's first (or is_forced), notes the first
  * result, lets the slot go straight. Keeps errno. */
@@ -66,11 +73,11 @@ bool first_call_has_page(void);
 /* Whether all devices known so far have had their first call of this row. */
 bool first_call_is_complete(enum driver_row row);
 
-/* Whether this row's record for the device is written. */
+/* Whether this row has had a successful call on the device. */
 bool first_call_is_done(enum driver_row row, int device);
 
 /* Same, for first_call_time_named. */
-bool first_call_is_named_done(const uint64_t *done, int device);
+bool first_call_is_named_done(const struct first_marks *marks, int device);
 
 /* A context was made or retained on this device. */
 void first_call_add_device(int device);

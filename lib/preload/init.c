@@ -5,9 +5,7 @@
 #include "preload/first_call.h"
 #include "preload/handlers.h"
 
-/* cuInit has no device; a success is told from a failure before it, so that both are recorded. */
-#define FAILED (-1)
-#define SUCCEEDED 0
+#define NO_DEVICE (-1)
 
 static void note_devices(void)
 {
@@ -27,10 +25,10 @@ CUresult handle_cuInit(unsigned int flags)
 	CUresult rc;
 
 	client_join();
-	if (first_call_is_done(ROW_cuInit, SUCCEEDED))
+	if (first_call_is_done(ROW_cuInit, NO_DEVICE))
 		return real(flags);
 	is_warm = client_is_warm();
-	first_call_time(&call, ROW_cuInit, FAILED);
+	first_call_time(&call, ROW_cuInit, NO_DEVICE);
 	rc = real(flags);
 	if (is_warm && rc == CUDA_SUCCESS) {
 		uint64_t visible_us = clock_monotonic_us() - call.start_us;
@@ -39,10 +37,8 @@ CUresult handle_cuInit(unsigned int flags)
 		call.how = HEARTH_WARM;
 		call.hidden_us = cold_us > visible_us ? cold_us - visible_us : 0;
 	}
-	if (rc == CUDA_SUCCESS) {
-		call.key = SUCCEEDED;
+	if (rc == CUDA_SUCCESS)
 		note_devices();
-	}
 	first_call_end(&call, rc);
 	return rc;
 }

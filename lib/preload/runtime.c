@@ -33,7 +33,7 @@ struct caller {
 
 static struct caller callers[CALLERS_MAX];
 static unsigned int caller_count; /* entries taken */
-static uint64_t done;
+static struct first_marks marks;
 
 static int read_unloads(struct dl_phdr_info *info, size_t size, void *ret_unloads)
 {
@@ -101,9 +101,9 @@ CUresult runtime_set_device(int device, const char *soname, const void *caller)
 		remember((uintptr_t)caller, unloads, target);
 	}
 	errno = kept;
-	if (first_call_is_named_done(&done, device) || start_is_off())
+	if (first_call_is_named_done(&marks, device) || start_is_off())
 		return target(device);
-	first_call_time_named(&call, RUNTIME_ENTRY, &done, device);
+	first_call_time_named(&call, RUNTIME_ENTRY, &marks, device);
 	rc = target(device);
 	first_call_end(&call, rc);
 	return rc;

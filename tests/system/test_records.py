@@ -73,6 +73,16 @@ class Records(harness.SystemTest):
         self.assertEqual(self.driver_calls("cuMemAlloc_v2"), 50)
         self.assertLessEqual(self.driver_calls("cuCtxGetDevice"), 4)
 
+    def test_a_first_that_fails_does_not_keep_the_handlers(self):
+        calls, _ = self.run_python(
+            "cuda.cuInit(0); assert retain(0) == 2 and retain(0) == 0\n"
+            "assert alloc() == 2\nfor i in range(50): assert alloc() == 0",
+            SIMCUDA_FAIL="cuDevicePrimaryCtxRetain:2*1,cuMemAlloc_v2:2*1",
+            SIMCUDA_LOG=str(self.dir / "calls"))
+        self.assertLessEqual(self.driver_calls("cuCtxGetDevice"), 6)
+        for name in ("cuDevicePrimaryCtxRetain", "cuMemAlloc_v2"):
+            self.assertEqual([call["rc"] for call in calls if call["call"] == name], [2, 0])
+
     def test_each_device_has_its_first(self):
         code = """
 cuda.cuInit(0)
