@@ -18,6 +18,8 @@ SETUID_PROGRAMS = ("/usr/bin/passwd", "/usr/bin/su", "/bin/su", "/usr/bin/chfn")
 VFS_CAP_REVISION_2, VFS_CAP_EFFECTIVE, CAP_NET_RAW = 0x02000000, 1, 13
 EM_386, ELFCLASS32 = 3, 1
 
+EXPLAINED = (harness.SOURCE / "lib/doctor/README.md").read_text()
+
 
 class Doctor(harness.SystemTest):
     @classmethod
@@ -48,6 +50,8 @@ class Doctor(harness.SystemTest):
         self.assertIn(done.returncode, (0, 1), done.stderr)
         answer = json.loads(done.stdout)
         self.answer = answer
+        for finding in answer["findings"]:
+            self.assertIn(f"`{finding['id']}`", EXPLAINED)
         return done.returncode, {finding["id"]: finding for finding in answer["findings"]}
 
     def assert_not_intercepted(self, why, *words, **options):

@@ -221,6 +221,23 @@ class Reality(harness.SystemTest):
         self.assertIn("preload", self.check(False, "env", f"LD_PRELOAD={lone}", self.opens))
         self.assertEqual(self.done.returncode, 127)
 
+    def test_a_file_system_that_runs_nothing(self):
+        place = self.dir / "noexec"
+        place.mkdir()
+        mount = ("mount -t tmpfs -o noexec none $1 && cp $2 ${2%/*}/libhearth-alias.so $1 && "
+                 "shift 2 && exec \"$@\"")
+        env = {name: value for name, value in self.env.items() if name != "LD_PRELOAD"}
+        inside = ["unshare", "-mr", "sh", "-c", mount, "sh", place, self.library]
+        if self.run_program(*inside, "true", env=env).returncode:
+            self.skipTest("no mount namespaces here")
+        words = ["env", f"LD_PRELOAD={place}/libhearth.so", self.opens]
+        done = self.run_program(*inside, self.hearth, "doctor", "--json", "--", *words, env=env)
+        found = {item["id"]: item for item in json.loads(done.stdout)["findings"]}
+        self.assertIn("noexec", found["preload"]["text"])
+        self.assertEqual(done.returncode, 1)
+        self.assertFalse(self.happens(*inside, *words, env=env))
+        self.assertEqual(self.done.stdout, b"cuInit: 0\n")
+
     def test_the_broker_that_runs(self):
         self.env.pop("HEARTH_SOCKET")
         self.env["PATH"] = f"{self.made}/bin:{os.environ['PATH']}"
@@ -239,20 +256,24 @@ class Reality(harness.SystemTest):
                     if item["id"] == "broker")
 
     def test_asan(self):
-        for options, expected in (([], False), (["-static-libasan"], True)):
-            with self.subTest(options=options):
-                try:
-                    program = compile_c(self.dir / "program", "-fsanitize=address", *options,
-                                        "-ldl", text=OPENS)
-                except subprocess.CalledProcessError:
-                    self.skipTest("the compiler has no AddressSanitizer here")
-                self.check(expected, program)
+        """What aborts is the runtime as a library; linked in, it bears a preload."""
+        for compiler, options, expected in (("gcc", [], False),
+                                            ("gcc", ["-static-libasan"], True),
+                                            ("clang", [], True)):
+            with self.subTest(compiler=compiler, options=options):
+                self.check(expected, self.asan_program(compiler, *options))
+
+    def asan_program(self, compiler, *options):
+        if not shutil.which(compiler):
+            self.skipTest(f"no {compiler} here")
+        try:
+            return compile_c(self.dir / "program", "-fsanitize=address", *options, "-ldl",
+                             text=OPENS, compiler=[compiler])
+        except subprocess.CalledProcessError:
+            self.skipTest(f"{compiler} has no AddressSanitizer here")
 
     def test_asan_that_was_told_to_bear_it(self):
-        try:
-            program = compile_c(self.dir / "program", "-fsanitize=address", "-ldl", text=OPENS)
-        except subprocess.CalledProcessError:
-            self.skipTest("the compiler has no AddressSanitizer here")
+        program = self.asan_program("gcc")
         self.check(True, program, env={
             **self.env, "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"})
 
