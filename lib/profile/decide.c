@@ -50,6 +50,17 @@ static void nothing(struct start_decision *decision, const char *reason)
 	decision->reason = reason;
 }
 
+/* Did it use CUDA, so that it will again? All children of one role share a profile: ranks, and
+ * loaders of data that never touch the GPU. So for them every known run must have. */
+static bool is_user_of_cuda(const struct situation *situation)
+{
+	const struct profile_section *section = situation->section;
+
+	if (situation->kind != IDENTITY_CHILD)
+		return usually(section, section->used);
+	return section->recent >= DECIDE_CHILD_RUNS && !ever(section, ~section->used);
+}
+
 /* What forbids speculation whatever the profile says. */
 static const char *forbidden(const struct situation *situation)
 {
@@ -152,8 +163,10 @@ static void decide_known(
 		nothing(decision, "it changes the driver's environment before it calls cuInit");
 	else if (ever(section, section->forked_after_lookup))
 		nothing(decision, "it forks before it calls cuInit");
-	else if (!is_told && !usually(section, section->used))
-		nothing(decision, "its latest runs did not use CUDA");
+	else if (!is_told && !is_user_of_cuda(situation))
+		nothing(decision, situation->kind == IDENTITY_CHILD
+					  ? "not all spawned children are known to use CUDA"
+					  : "its latest runs did not use CUDA");
 	else if (!is_told && section->pause)
 		nothing(decision, "guesses failed lately: paused");
 	else if (!usually(section, section->used))

@@ -18,6 +18,7 @@
 #define DECIDE_INIT_DEFAULT_US 200000 /* cuInit with no keeper, where nothing was measured yet */
 #define DECIDE_CONTEXT_DEFAULT_US 120000
 #define DECIDE_MARGIN_PERCENT 25 /* the later moment must leave so much more than is needed */
+#define DECIDE_CHILD_RUNS 8      /* of spawned children, all of which used CUDA */
 #define DECIDE_GIVE_BACK_US 10000000
 #define DECIDE_GIVE_BACK_KERNEL_US 60000000
 #define DECIDE_GIVE_BACK_LEADS 3 /* or so many times the learned lead, if that is longer */

@@ -60,6 +60,9 @@ bool identity_is_child(const struct identity_source *source);
  * fails); opens nothing else. */
 void identity_compute(const struct identity_source *source, struct identity *ret_identity);
 
+/* The functions below need some 40 KiB of stack (paths, a piece of a script) and change errno. They
+ * are for the constructor and for tools, not for a program's small threads. */
+
 /* This process's identity from the arguments that its constructor was given; of a spawned child the
  * parents are looked up in /proc. Call it before the program can change its working folder. 0 or a
  * negative errno (scratch memory is mapped and unmapped for parents alone). */

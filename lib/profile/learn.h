@@ -47,6 +47,7 @@ void learn(struct profile *profile, const struct observation *observation);
  * an image ships (system_folder may be NULL), learns, writes the user's, and begins again where
  * another writer came between. That is seen up to the moment of renaming, without a lock: of two
  * runs that end within microseconds (on NFS: within its caching) one may be lost, and nothing is
- * damaged. The extension area is kept. Maps scratch memory; 0 or a negative errno. */
+ * damaged. The extension area is kept. Maps scratch memory, needs some 40 KiB of stack, changes
+ * errno; 0 or a negative errno. */
 int learn_run(const char *folder, const char *system_folder, const struct identity *identity,
 	const struct observation *observation);

@@ -151,6 +151,32 @@ Test(decide, histories_that_speak_for_it_and_against_it)
 	}
 }
 
+Test(decide, spawned_children_must_all_have_used_cuda)
+{
+	static const struct {
+		uint32_t recent, used;
+		enum decide_what what;
+	} rows[] = {
+		{7, 0x7f, DECIDE_NOTHING},
+		{8, 0xff, DECIDE_CONTEXT},
+		{8, 0x7f, DECIDE_NOTHING},
+		{8, 0xfe, DECIDE_NOTHING},
+		{9, 0xff, DECIDE_NOTHING},
+		{32, ~0u, DECIDE_CONTEXT},
+		{32, ~0u >> 1, DECIDE_NOTHING},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct profile_section section = torch_section();
+		struct situation situation = situation_of(&section);
+
+		situation.kind = IDENTITY_CHILD;
+		section.recent = section.runs = rows[i].recent;
+		section.used = section.context = rows[i].used;
+		expect(&situation, rows[i].what, DECIDE_AT_LOOKUP, "child");
+	}
+}
+
 Test(decide, the_two_moments)
 {
 	static const struct {
