@@ -92,7 +92,7 @@ struct sim_context {
 	uint64_t busy_until_us;  /* monotonic; when all work so far will be done */
 	uint64_t id;
 	int fault; /* what a kernel has done to it: every later call that needs it answers so */
-	int descriptors[2];
+	struct sim_attachment *attachment; /* what its kernel side would hold (sim_attach.c) */
 };
 
 struct sim_thread;
@@ -177,6 +177,13 @@ bool sim_context_are_flags(unsigned int flags);
  * sim_context_destroy. Called without sim.lock, with the device's context_lock. */
 int sim_context_make(struct sim_context *context);
 void sim_context_unmake(struct sim_context *context);
+
+/* What a live context holds beside memory: descriptors and a thread. 0 or a CUresult. */
+int sim_attach(struct sim_context *context);
+void sim_detach(struct sim_context *context);
+
+/* Starts a thread of the driver's: all signals blocked. 0 or an errno. */
+int sim_init_thread(pthread_t *ret_thread, void *(*run)(void *), void *argument);
 
 /* --- modules --------------------------------------------------------------------------------- */
 

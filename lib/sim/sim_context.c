@@ -4,10 +4,7 @@
  * handle, which may be on any thread's stack, is answered with 709. */
 #include "sim/sim.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define CONTEXT_BYTES                                                                              \
 	(524 * SIM_MIB) /* with the 4 MiB of cuInit: what a process is seen to hold                \
@@ -61,7 +58,6 @@ static double connection_factor(void)
 int sim_context_make(struct sim_context *context)
 {
 	int physical = sim.physical[context->device], rc = sim_machine_enter(physical);
-	char name[32];
 
 	if (rc)
 		return rc;
@@ -70,9 +66,12 @@ int sim_context_make(struct sim_context *context)
 		sim_machine_leave(physical);
 		return rc;
 	}
-	snprintf(name, sizeof(name), "nvidia%d", physical);
-	context->descriptors[0] = sim_machine_open_device(name);
-	context->descriptors[1] = sim_machine_open_device("nvidia-uvm");
+	rc = sim_attach(context);
+	if (rc) {
+		sim_machine_refund(physical, CONTEXT_BYTES);
+		sim_machine_leave(physical);
+		return rc;
+	}
 	sim_machine_kernel(sim_time(SIM_STEP_retain) * connection_factor());
 	pthread_mutex_lock(&sim.lock);
 	context->is_alive = true;
@@ -92,10 +91,8 @@ void sim_context_unmake(struct sim_context *context)
 	context->is_alive = false;
 	sim_object_remove_owned(context);
 	sim_memory_free_all(context);
-	for (int i = 0; i < 2; i++)
-		if (context->descriptors[i] >= 0)
-			close(context->descriptors[i]);
 	pthread_mutex_unlock(&sim.lock);
+	sim_detach(context);
 	sim_time_wait(sim_time(SIM_STEP_release));
 	sim_machine_refund(physical, CONTEXT_BYTES);
 	sim_machine_leave(physical);

@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@
 
 #define DLOPENS_OF_NULL 8
 
-static int listener = -1, wake = -1;
+static int listener = -1, wake = -1, pipes[2][2] = {{-1, -1}, {-1, -1}};
 static pthread_t thread;
 static void *self, *program; /* handles of this copy, never closed, and of the main program */
 static int at_exit_is_set;
@@ -83,14 +84,14 @@ static void *listen_for_peers(void *unused)
 	return NULL;
 }
 
-static int start_thread(void)
+int sim_init_thread(pthread_t *ret_thread, void *(*run)(void *), void *argument)
 {
 	sigset_t all, old;
 	int rc;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
-	rc = pthread_create(&thread, NULL, listen_for_peers, NULL);
+	rc = pthread_create(ret_thread, NULL, run, argument);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return rc;
 }
@@ -130,6 +131,11 @@ static int undo(int rc)
 	if (wake >= 0)
 		close(wake);
 	listener = wake = -1;
+	for (int i = 0; i < 4; i++) {
+		if (pipes[i / 2][i % 2] >= 0)
+			close(pipes[i / 2][i % 2]);
+		pipes[i / 2][i % 2] = -1;
+	}
 	sim_machine_close();
 	atomic_store(&sim.pid, 0);
 	return rc;
@@ -149,17 +155,19 @@ static int initialize(void)
 	if (!self)
 		self = dlopen("libcuda.so.1", RTLD_NOW);
 	rc = sim_env_visible(present, &sim.device_count, sim.physical);
-	if (rc)
+	if (rc) {
+		sim_time_wait(sim_time(SIM_STEP_init));
 		return undo(rc);
+	}
 	listener = bind_socket();
 	wake = eventfd(0, EFD_CLOEXEC);
-	if (listener < 0 || wake < 0)
+	if (listener < 0 || wake < 0 || pipe2(pipes[0], O_CLOEXEC) || pipe2(pipes[1], O_CLOEXEC))
 		return undo(SIM_OPERATING_SYSTEM);
 	rc = sim_machine_open();
 	if (rc)
 		return undo(rc);
 	sim_machine_register(sim.physical, sim.device_count, present);
-	if (start_thread())
+	if (sim_init_thread(&thread, listen_for_peers, NULL))
 		return undo(SIM_OPERATING_SYSTEM);
 	if (!at_exit_is_set) {
 		pthread_atfork(NULL, NULL, in_child);

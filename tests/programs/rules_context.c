@@ -211,11 +211,6 @@ void rules_stack(void)
 	SHOW("current", cuCtxDestroy_v2, b);
 	printf("depth %d, current is the second: %d\n", depth(), current() == b);
 	SHOW("destroyed", cuCtxSynchronize, 0);
-	SHOW("nowhere", cuCtxPopCurrent_v2, 0);
-	printf("depth %d\n", depth());
-	SHOW("not current", cuCtxDestroy_v2, a);
-	SHOW("0", cuCtxDestroy_v2, 0);
-	printf("depth %d\n", depth());
 }
 
 static void *in_thread(void *handle)
