@@ -11,7 +11,7 @@ from pathlib import Path
 import harness
 
 sys.path.insert(0, str(harness.SOURCE / "tests/gpu"))
-from check import before_init, fidelity, mask, statistics_of  # noqa: E402 (found by the path above)
+from check import arms, before_init, fidelity, mask, statistics_of  # noqa: E402 (path above)
 
 RESULT = harness.SOURCE / "bench/results/2026-11-30-h200-before-init.json"
 
@@ -173,6 +173,10 @@ class Rehearsal(harness.SystemTest):
         self.assertLess(medians["keeper"]["cuInit"]["median"],
                         medians["native"]["cuInit"]["median"])
 
+    def test_speculate(self):
+        self.assertGreaterEqual(set(self.rehearsed("speculate")["ms"]),
+                                {"C at once, native", "C after 150 ms, run 3"})
+
     def test_an_unknown_group_is_named(self):
         done = self.run_program(sys.executable, harness.SOURCE / "tools/gpu-check", "nosuch")
         self.assertEqual(done.returncode, 2)
@@ -195,6 +199,17 @@ class Spec(harness.SystemTest):
 
 
 class Statistics(unittest.TestCase):
+    def test_an_arm_that_fails_loses_only_its_own_figures(self):
+        measured = arms.Arms()
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertTrue(measured.measure("good", lambda: {"step": 3}))
+            self.assertFalse(measured.measure("bad", lambda: {}["step"]))
+            result = measured.result({"limit": True}, simulated=False)
+        self.assertEqual((measured.median("good", "step"), measured.p95("good", "step")), (3, 3))
+        self.assertEqual(measured.median("bad", "step"), float("inf"))
+        self.assertFalse(result["ok"])
+        self.assertEqual(result["checks"], {"limit": True, "bad ran every time": False})
+
     def test_summary(self):
         self.assertEqual(statistics_of.summary([3, 1, 2, 10]),
                          {"runs": 4, "min": 1, "median": 2.5, "p90": 10, "max": 10})

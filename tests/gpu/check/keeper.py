@@ -3,7 +3,6 @@
 Every round measures each arm once, so that all see the same machine. Before the native arm there
 is no broker and the GPU is idle for IDLE_SECONDS, else "native" would secretly be warm."""
 import json
-import math
 import os
 import shutil
 import subprocess
@@ -11,7 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import machine, power, statistics_of
+from . import machine, power
+from .arms import Arms
 from .broker import Broker, BrokerError
 
 ROUNDS = 10
@@ -33,39 +33,6 @@ def start_once(program, environment, *before, **options):
     steps = json.loads(done.stdout)
     return {"cuInit": steps["cuInit_us"] / 1e3, "retain": steps["retain_us"] / 1e3,
             "first copy": steps["first copy_us"] / 1e3, "wall": wall}
-
-
-class Arms:
-    """Figures by arm and step. An arm whose program fails is named and loses nobody else's."""
-
-    def __init__(self):
-        self.figures = {}
-        self.errors = {}
-
-    def measure(self, arm, program, environment, *before, **options):
-        try:
-            steps = start_once(program, environment, *before, **options)
-        except (RuntimeError, ValueError, OSError, subprocess.SubprocessError) as error:
-            if arm not in self.errors:
-                print(f"  {arm}: {error}")
-            self.errors.setdefault(arm, []).append(str(error))
-            return
-        for step, value in steps.items():
-            self.figures.setdefault(arm, {}).setdefault(step, []).append(value)
-
-    def median(self, arm, step):
-        """The median, or infinity where the arm has no figures."""
-        return statistics_of.summary(self.figures.get(arm, {}).get(step, [])).get(
-            "median", math.inf)
-
-    def summaries(self):
-        return {arm: {step: statistics_of.summary(values) for step, values in steps.items()}
-                for arm, steps in self.figures.items()}
-
-    def show(self, steps):
-        for arm, figures in self.figures.items():
-            for step in steps:
-                print(statistics_of.line(f"{arm}, {step}", figures[step], "ms"))
 
 
 def namespace_command():
@@ -99,18 +66,18 @@ def measure_rounds(context, broker, arms, rounds, idle):
         program = _program_for_anyone(context, folder)
         for _ in range(rounds):
             time.sleep(idle)
-            arms.measure("native", program, plain)
+            arms.measure("native", start_once, program, plain)
             broker.start("init")
-            arms.measure("keeper", program, plain)
-            arms.measure("keeper, preloaded", program, preloaded)
+            arms.measure("keeper", start_once, program, plain)
+            arms.measure("keeper, preloaded", start_once, program, preloaded)
             if has_other_user:
-                arms.measure("keeper, another user", program, plain, user=NOBODY, group=NOBODY,
-                             extra_groups=[])
+                arms.measure("keeper, another user", start_once, program, plain, user=NOBODY,
+                             group=NOBODY, extra_groups=[])
             if separate:
-                arms.measure("keeper, own namespaces", program, plain, *separate)
+                arms.measure("keeper, own namespaces", start_once, program, plain, *separate)
             broker.stop()
             broker.start("context")
-            arms.measure("keeper with context", program, plain)
+            arms.measure("keeper with context", start_once, program, plain)
             broker.stop()
 
 
@@ -120,9 +87,10 @@ def measure_first_runs(context, broker, arms, rounds, idle):
     hearth = str(context.build / "tools/hearth")
     for _ in range(rounds):
         time.sleep(idle)
-        arms.measure("native again", program, context.environment())
+        arms.measure("native again", start_once, program, context.environment())
         time.sleep(idle)
-        arms.measure("first hearth run", program, broker.environment(), hearth, "run", "--")
+        arms.measure("first hearth run", start_once, program, broker.environment(), hearth,
+                     "run", "--")
         broker.stop()
 
 
@@ -166,9 +134,4 @@ def run(context):
     added = arms.median("first hearth run", "wall") - arms.median("native again", "wall")
     checks[f"first hearth run adds {added:.1f} ms, at most {LIMIT_FIRST_RUN_MS}"] = (
         added <= LIMIT_FIRST_RUN_MS)
-    checks.update({f"{arm} ran every time": False for arm in arms.errors})
-    for text, holds in checks.items():
-        print(f"  {'holds' if holds else 'FAILS'}: {text}")
-    return {"ms": arms.summaries(), "figures": arms.figures, "errors": arms.errors, "cost": cost,
-            "checks": checks,
-            "ok": all(checks.values()) or context.simulated}
+    return {"cost": cost, **arms.result(checks, context.simulated)}
