@@ -3,7 +3,7 @@
 #include "broker/driver_file.h"
 
 #include "base/log.h"
-#include "broker/elf_note.h"
+#include "driver/build_id.h"
 #include "region/segment.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 struct driver_job {
 	pthread_t thread;
 	char path[PATH_MAX];
-	uint8_t build_id[ELF_BUILD_ID_MAX];
+	uint8_t build_id[BUILD_ID_MAX];
 	int done; /* the eventfd */
 	/* Written by the thread, is_done last, with release. */
 	int rc;
@@ -48,13 +48,13 @@ static int copy_bytes(int from, int to, off_t size)
 }
 
 static int copy_file(
-	int from, const uint8_t build_id[ELF_BUILD_ID_MAX], int *ret_fd, uint64_t *ret_size)
+	int from, const uint8_t build_id[BUILD_ID_MAX], int *ret_fd, uint64_t *ret_size)
 {
-	uint8_t found[ELF_BUILD_ID_MAX];
+	struct build_id found;
 	struct stat info;
-	int fd, rc = elf_note_build_id(from, found);
+	int fd, rc = build_id_of_file(from, &found);
 
-	if (rc || memcmp(found, build_id, sizeof(found)))
+	if (rc || memcmp(found.bytes, build_id, sizeof(found.bytes)))
 		return -ENOENT;
 	if (fstat(from, &info) < 0)
 		return -errno;
@@ -143,7 +143,7 @@ void driver_files_close(struct driver_files *files, struct loop *loop)
 }
 
 static int start_job(
-	struct driver_files *files, const char *path, const uint8_t build_id[ELF_BUILD_ID_MAX])
+	struct driver_files *files, const char *path, const uint8_t build_id[BUILD_ID_MAX])
 {
 	struct driver_job *job = calloc(1, sizeof(*job));
 	sigset_t all, before;
@@ -194,10 +194,10 @@ static bool is_done(const struct driver_job *job)
 }
 
 int driver_files_get(struct driver_files *files, const char *path,
-	const uint8_t build_id[ELF_BUILD_ID_MAX], int *ret_fd, uint64_t *ret_size)
+	const uint8_t build_id[BUILD_ID_MAX], int *ret_fd, uint64_t *ret_size)
 {
 	if (files->job && is_done(files->job)) {
-		bool is_ours = !memcmp(files->job->build_id, build_id, ELF_BUILD_ID_MAX);
+		bool is_ours = !memcmp(files->job->build_id, build_id, BUILD_ID_MAX);
 		int rc = harvest(files);
 
 		if (rc && is_ours)
@@ -206,7 +206,7 @@ int driver_files_get(struct driver_files *files, const char *path,
 	for (int i = 0; i < DRIVER_FILE_MAX; i++) {
 		const struct driver_copy *copy = &files->copies[i];
 
-		if (copy->fd >= 0 && !memcmp(copy->build_id, build_id, ELF_BUILD_ID_MAX)) {
+		if (copy->fd >= 0 && !memcmp(copy->build_id, build_id, BUILD_ID_MAX)) {
 			*ret_size = copy->size;
 			return segment_read_only(copy->fd, ret_fd);
 		}

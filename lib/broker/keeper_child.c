@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/socket.h"
+#include "driver/locate.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -64,10 +65,12 @@ static const struct {
 
 static int open_driver(struct driver *ret_driver, char ret_path[PATH_MAX])
 {
-	const char *wanted = env_get(ENV_HEARTH_DRIVER);
-	void *handle = dlopen(wanted ? wanted : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-	Dl_info info;
+	const struct locate_request request = {.driver = env_get(ENV_HEARTH_DRIVER)};
+	void *handle;
 
+	if (locate_driver(&request, ret_path))
+		return -ENOENT;
+	handle = dlopen(ret_path, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
 		return -ENOENT;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
@@ -77,8 +80,6 @@ static int open_driver(struct driver *ret_driver, char ret_path[PATH_MAX])
 			return -ENOENT;
 		memcpy((char *)ret_driver + entries[i].offset, &entry, sizeof(entry));
 	}
-	if (dladdr((void *)ret_driver->init, &info) && info.dli_fname)
-		snprintf(ret_path, PATH_MAX, "%s", info.dli_fname);
 	return 0;
 }
 

@@ -70,42 +70,56 @@ static int receive_welcome(int fd, struct join *ret_join)
 	return rc;
 }
 
-static int join_at(const char *path, const struct wire_message *hello, uint64_t deadline_us,
-	struct join *ret_join)
+static int connect_at(const char *path, uint64_t deadline_us, int *ret_fd)
 {
 	int fd, rc = socket_connect(path, deadline_us, &fd);
 
 	if (rc)
 		return rc;
 	rc = check_peer(fd);
-	if (!rc)
-		rc = wire_send(fd, hello, NULL, 0);
-	if (!rc)
-		rc = socket_wait(fd, deadline_us);
-	if (!rc)
-		rc = receive_welcome(fd, ret_join);
-	close(fd);
-	return rc;
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	*ret_fd = fd;
+	return 0;
 }
 
-static int join_any(
-	const struct settings *settings, const struct wire_message *hello, struct join *ret_join)
+int join_connect(const struct settings *settings, uint64_t deadline_us, int *ret_fd)
 {
-	uint64_t deadline_us = clock_monotonic_us() + WAIT_US;
 	struct address candidates[ADDRESS_CANDIDATES];
 	size_t count = address_candidates(settings, candidates);
 	int first_rc = -ENOENT;
 
 	for (size_t i = 0; i < count; i++) {
-		int rc = join_at(candidates[i].path, hello, deadline_us, ret_join);
+		int rc = connect_at(candidates[i].path, deadline_us, ret_fd);
 
-		log_debug("broker at %s: %s", candidates[i].path, rc ? strerror(-rc) : "joined");
+		log_debug("broker at %s: %s", candidates[i].path, rc ? strerror(-rc) : "is there");
 		if (!rc)
 			return 0;
 		if (first_rc == -ENOENT)
 			first_rc = rc;
 	}
 	return first_rc;
+}
+
+static int say_hello(
+	const struct settings *settings, const struct wire_message *hello, struct join *ret_join)
+{
+	uint64_t deadline_us = clock_monotonic_us() + WAIT_US;
+	int fd, rc = join_connect(settings, deadline_us, &fd);
+
+	if (rc)
+		return rc;
+	rc = wire_send(fd, hello, NULL, 0);
+	if (!rc)
+		rc = socket_wait(fd, deadline_us);
+	if (!rc)
+		rc = receive_welcome(fd, ret_join);
+	close(fd);
+	if (rc)
+		log_debug("the broker gave no welcome: %s", strerror(-rc));
+	return rc;
 }
 
 int join_broker(const struct settings *settings, const char *program, uint64_t start_realtime_us,
@@ -119,7 +133,7 @@ int join_broker(const struct settings *settings, const char *program, uint64_t s
 	hello.start_realtime_us = start_realtime_us;
 	wire_copy_text(hello.program, sizeof(hello.program), program);
 	wire_copy_text(hello.task, sizeof(hello.task), settings->task);
-	rc = join_any(settings, &hello, ret_join);
+	rc = say_hello(settings, &hello, ret_join);
 	if (rc) {
 		memset(&private_page, 0, sizeof(private_page));
 		segment_init_page(&private_page, 0);

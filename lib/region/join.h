@@ -26,6 +26,10 @@ struct join {
 int join_broker(const struct settings *settings, const char *program, uint64_t start_realtime_us,
 	struct join *ret_join);
 
+/* Connects to the first broker of ours or root's that listens. 0; -ENOENT where none does; -EPERM
+ * where only somebody else's does; or -errno. */
+int join_connect(const struct settings *settings, uint64_t deadline_us, int *ret_fd);
+
 /* Unmaps what join_broker mapped. The broker sees nothing of it: a slot lives as long as its
  * process does. */
 void join_leave(struct join *join);

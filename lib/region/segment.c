@@ -120,6 +120,13 @@ int segment_check(int fd, size_t size)
 	return 0;
 }
 
+int segment_check_whole(int fd, size_t size)
+{
+	long seals = syscall(SYS_fcntl, fd, F_GET_SEALS);
+
+	return seals >= 0 && seals & F_SEAL_WRITE ? segment_check(fd, size) : -EPROTO;
+}
+
 int segment_map_region(int fd, const struct hearth_region **ret_region)
 {
 	struct hearth_region *region;

@@ -33,6 +33,9 @@ void *segment_unmap(const void *memory, size_t size);
  * it is anything else. */
 int segment_check(int fd, size_t size);
 
+/* The same, and nobody can change a byte of it. */
+int segment_check_whole(int fd, size_t size);
+
 /* Check, map and look at the header: 0, or -EPROTO, or -errno of mmap. */
 int segment_map_region(int fd, const struct hearth_region **ret_region);
 int segment_map_page(int fd, struct hearth_page **ret_page);

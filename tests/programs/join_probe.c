@@ -7,10 +7,12 @@
  *     wait        wait for stdin's end
  *     kill        die by SIGKILL
  *     again       join once more, as a program does after exec
+ *     fetch HEX   ask for the driver with that build-id; a second line: rc and size
  *
  * The line: rc, microseconds that joining took, slot, keeper's state, descriptors left open. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "region/fetch.h"
 #include "region/join.h"
 #include "region/record.h"
 
@@ -47,6 +49,21 @@ static void join_once(void)
 	fflush(stdout);
 }
 
+static void fetch(const char *hex)
+{
+	uint8_t build_id[FETCH_BUILD_ID_SIZE] = {0};
+	uint64_t size = 0;
+	int fd, rc;
+
+	for (size_t i = 0; i < sizeof(build_id) && sscanf(hex + 2 * i, "%2hhx", &build_id[i]) == 1;
+		i++)
+		;
+	rc = fetch_driver(&settings, build_id, clock_monotonic_us() + 5000000, &fd, &size);
+	printf("%d %llu\n", rc, (unsigned long long)size);
+	if (!rc)
+		close(fd);
+}
+
 static void write_records(int count)
 {
 	struct hearth_record record = {.device = 0, .how = HEARTH_COLD, .visible_us = 100};
@@ -76,6 +93,8 @@ int main(int argc, char **argv)
 				;
 		else if (!strcmp(argv[i], "kill"))
 			raise(SIGKILL);
+		else if (!strcmp(argv[i], "fetch") && i + 1 < argc)
+			fetch(argv[++i]);
 		else if (!strcmp(argv[i], "again"))
 			join_once();
 		else

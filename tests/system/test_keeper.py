@@ -5,7 +5,7 @@ import signal
 import time
 
 import harness
-from broker import (BrokerTest, DONE, DRIVER, FILE, REFUSED, RELEASE, RESUME, descriptors_of,
+from broker import (BrokerTest, DONE, DRIVER, FILE, PROBE, REFUSED, RELEASE, RESUME, descriptors_of,
                     message)
 
 WARM, RELEASED, FAILED, OFF = 2, 3, 4, 0
@@ -181,6 +181,14 @@ class DriverFile(BrokerTest):
                 with self.assertRaises(OSError):
                     os.pwrite(copy.fileno(), b"x", 0)
         self.assertEqual(len(inodes), 1)
+
+    def test_a_program_fetches_it(self):
+        self.start()
+        self.until_keeper("warm")
+        build_id = self.build_id(harness.SIM).hex()
+        done = self.run_program(PROBE, "fetch", build_id, "fetch", build_id, "fetch", "77")
+        size = harness.SIM.stat().st_size
+        self.assertEqual(done.stdout.decode().splitlines()[1:], [f"0 {size}"] * 2 + ["-2 0"])
 
     def test_another_build_is_refused(self):
         self.start()

@@ -137,5 +137,7 @@ Test(segment, final_bytes_cannot_be_changed)
 	cr_assert_str_eq(got, "hello");
 	cr_assert_eq(segment_check(fd, 5), 0);
 	cr_assert_eq(segment_check(fd, 6), -EPROTO);
+	cr_assert_eq(segment_check_whole(fd, 5), 0);
+	cr_assert_eq(segment_check_whole(make_page_fd(4096, true), 4096), -EPROTO);
 	cr_assert_eq(mmap(NULL, 5, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
 }
