@@ -92,7 +92,8 @@ static enum chain_step go_on(struct chain *chain, char *const *first, size_t cou
 	words = chain_keep(chain, calloc(count + left + 1, sizeof(*words)));
 	if (!words)
 		return CHAIN_STOP;
-	memcpy(words, first, count * sizeof(*words));
+	if (count)
+		memcpy(words, first, count * sizeof(*words));
 	memcpy(words + count, chain->words + from, left * sizeof(*words));
 	chain->words = words;
 	return CHAIN_ON;

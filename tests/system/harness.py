@@ -20,6 +20,10 @@ DEADLINE_S = 60
 RUNTIME = os.environ.get("HEARTH_TEST_RUNTIME")
 PRELOADS = f"{RUNTIME} {PRELOAD}" if RUNTIME else str(PRELOAD)
 
+# For a test that no sanitizer's runtime may have a part in: it compares LD_PRELOAD or what is
+# loaded, opens libraries in ways that the runtime forbids, or has a time limit of its own.
+plain_only = unittest.skipIf(RUNTIME, "not with a sanitizer's runtime")
+
 
 class SystemTest(unittest.TestCase):
     """One behaviour each. self.dir is a fresh 0700 folder; self.env an environment in which

@@ -143,6 +143,7 @@ class Keeper(BrokerTest):
         self.until(lambda: self.pid() == 0, "the keeper stays")
         self.until_keeper("warm", limit_s=20)
 
+    @harness.plain_only
     def test_the_brokers_driver_is_not_preloaded(self):
         env = self.preloaded()
         if self.run_program(harness.HEARTHD, "--version", env=env).returncode:

@@ -170,6 +170,7 @@ class ProgramDies(BrokerTest):
 
 
 class Storm(BrokerTest):
+    @harness.plain_only
     def test_300_at_once(self):
         broker = self.start("--retain=none")
         done = self.run_program(harness.PROGRAMS / "join_storm", 300)

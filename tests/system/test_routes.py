@@ -110,6 +110,7 @@ class Routes(harness.SystemTest):
         self.same("bound", LD_BIND_NOW="1")
         self.same("lookups", "dlsym", "libcuda.so.1", self.symbols, LD_BIND_NOW="1")
 
+    @harness.plain_only
     def test_plugin_that_is_linked(self):
         plugin = harness.PROGRAMS / "libbound_plugin.so"
         for how in ("", "global", "deepbind"):
@@ -117,6 +118,7 @@ class Routes(harness.SystemTest):
                 self.assertEqual(len(self.same("open_plugin", plugin, how)), 2)
                 self.assertIn("cuInit", self.records("open_plugin", plugin, how))
 
+    @harness.plain_only
     def test_new_namespace_goes_past_us(self):
         """dlmopen starts a world without preloads: the program runs, unrecorded."""
         plugin = harness.PROGRAMS / "libbound_plugin.so"
