@@ -17,8 +17,8 @@ def _smi():
 
 
 def sample(simulated):
-    """Medians of SAMPLES readings of the first GPU, {} in a rehearsal. Each reading is an nvidia-smi
-    of its own: the same little load in every state that is compared."""
+    """Medians of SAMPLES readings of the first GPU, {} in a rehearsal. Each reading is a process of
+    nvidia-smi of its own: the same little load in every state that is compared."""
     if simulated:
         return {}
     time.sleep(SETTLE_SECONDS)
