@@ -3,6 +3,7 @@
  * from the run before would not be native. Must never leave the keeper released. */
 #include "compare_arms.h"
 
+#include "base/env.h"
 #include "broker/spawn.h"
 #include "command.h"
 #include "launch/keeper_status.h"
@@ -164,6 +165,9 @@ int arms_open(
 	*arms = (struct arms){.words = words, .output = -1, .errors = -1};
 	arms->comparison = comparison;
 	settings_read(&arms->settings);
+	/* They point into the environment we were started with, which setenv leaves as it is. */
+	arms->users_speculate = env_get(ENV_HEARTH_SPECULATE);
+	arms->users_ctx = env_get(ENV_HEARTH_CTX);
 	if (wrap_find_library(sizeof(arms->library), arms->library, &error))
 		return command_fail(COMMAND_FAILED, "%s", error.text);
 	rc = broker_spawn(&arms->settings, NULL);
@@ -224,8 +228,25 @@ static int check_end(
 	return COMMAND_FAILED;
 }
 
+/* A setting for the program: `native` in the native arm, else what the user has set. */
+static void set_for_arm(enum env_id id, bool is_native, const char *native, const char *users)
+{
+	if (is_native || users)
+		setenv(env_info(id)->name, is_native ? native : users, 1);
+	else
+		unsetenv(env_info(id)->name);
+}
+
+/* In the native arm the library finds no broker, does nothing ahead and routes nothing. */
+static void set_arm(const struct arms *arms, bool is_native)
+{
+	set_for_arm(ENV_HEARTH_SOCKET, is_native, NOWHERE, arms->address.path);
+	set_for_arm(ENV_HEARTH_SPECULATE, is_native, "off", arms->users_speculate);
+	set_for_arm(ENV_HEARTH_CTX, is_native, "native", arms->users_ctx);
+}
+
 /* Runs the program once; what it logged is in ret_log, to be done with by the caller. */
-static int run_once(struct arms *arms, const char *socket, const char *arm, struct run_log *ret_log,
+static int run_once(struct arms *arms, bool is_native, const char *name, struct run_log *ret_log,
 	struct child_end *ret_end)
 {
 	off_t errors_from = lseek(arms->errors, 0, SEEK_END);
@@ -235,14 +256,15 @@ static int run_once(struct arms *arms, const char *socket, const char *arm, stru
 		.stderr_fd = arms->errors,
 		.words = arms->words};
 
-	if (truncate(arms->log, 0) || setenv("HEARTH_SOCKET", socket, 1))
+	set_arm(arms, is_native);
+	if (truncate(arms->log, 0))
 		return command_fail(COMMAND_FAILED, "%s: %s", arms->log, strerror(errno));
 	rc = child_run(&options, ret_end);
 	close(empty);
 	if (rc)
 		return command_fail(
 			COMMAND_FAILED, "%s: %s", arms->words[0], strerror(rc < 0 ? -rc : rc));
-	rc = check_end(arms, ret_end, arm, errors_from);
+	rc = check_end(arms, ret_end, name, errors_from);
 	if (rc)
 		return rc;
 	rc = load_file(arms->log, 0, ret_log);
@@ -327,8 +349,7 @@ static int run_arm(struct arms *arms, enum compare_arm arm)
 
 	if (rc)
 		return rc;
-	rc = run_once(arms, is_native ? NOWHERE : arms->address.path,
-		is_native ? "native" : "with Hearth", &log, &end);
+	rc = run_once(arms, is_native, is_native ? "native" : "with Hearth", &log, &end);
 	if (!rc)
 		rc = add_run(arms, arm, &log, &end);
 	run_log_done(&log);
@@ -345,7 +366,7 @@ int arms_run(struct arms *arms, unsigned rounds)
 	 */
 	if (!arms->is_quiet)
 		fputs("hearth: a first run, not counted\n", stderr);
-	rc = run_once(arms, NOWHERE, "first run", &log, &end);
+	rc = run_once(arms, true, "first run", &log, &end);
 	run_log_done(&log);
 	for (unsigned i = 0; !rc && i < rounds; i++) {
 		if (!arms->is_quiet)

@@ -9,13 +9,15 @@
 #include <limits.h>
 
 struct arms {
-	struct settings settings; /* where our broker is */
-	struct address address;   /* likewise, as it answered */
-	char library[PATH_MAX];   /* libhearth.so */
-	char device[PATH_MAX];    /* whose holders keep the GPU warm */
-	char log[PATH_MAX];       /* HEARTH_LOG of every run */
-	int output;               /* the program's stdout */
-	int errors;               /* and stderr, readable */
+	struct settings settings;    /* where our broker is */
+	struct address address;      /* likewise, as it answered */
+	char library[PATH_MAX];      /* libhearth.so */
+	char device[PATH_MAX];       /* whose holders keep the GPU warm */
+	char log[PATH_MAX];          /* HEARTH_LOG of every run */
+	int output;                  /* the program's stdout */
+	int errors;                  /* and stderr, readable */
+	const char *users_speculate; /* HEARTH_SPECULATE and HEARTH_CTX, or NULL */
+	const char *users_ctx;
 	char **words;
 	bool is_quiet; /* no progress on stderr */
 	bool is_released;

@@ -116,6 +116,15 @@ class Compare(harness.SystemTest):
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"compare needs the keeper", result.stderr)
 
+    def test_native_arm_does_nothing_ahead(self):
+        seen = self.dir / "seen"
+        script = (f"{INIT}; import os; print(*(os.environ.get(name, '-') for name in "
+                  "('HEARTH_SPECULATE', 'HEARTH_CTX', 'HEARTH')), sep=' ')")
+        self.compare("-n", "1", "--keep-output", seen, "--", sys.executable, "-c", script,
+                     env={**self.env, "HEARTH_SPECULATE": "always", "HEARTH": "0"})
+        self.assertEqual(seen.read_text().splitlines(),
+                         ["off native -", "off native -", "always - -"])
+
     def test_output_is_kept_on_request(self):
         kept = self.dir / "kept"
         result = self.compare("-n", "1", "--keep-output", kept, "--", *PROGRAM)
