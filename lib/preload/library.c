@@ -13,13 +13,14 @@
 #define SLOW_LOAD_US 1000
 
 /* Which file the image is in, how large it is, whether the driver had to compile it. */
-static void describe_image(struct first_call *call, const void *image)
+static void describe_image(struct first_call *call, const void *image, bool is_slow)
 {
 	struct image_info info;
 
 	image_inspect(image, &info);
 	call->size = info.size;
-	if (info.is_ptx_only)
+	/* The driver's JIT cache answers in less. */
+	if (info.is_ptx_only && is_slow)
 		call->how = HEARTH_JIT;
 	loaded_file_name(image, call->object, sizeof(call->object));
 }
@@ -41,7 +42,7 @@ static CUresult end_load(struct first_call *call, const void *image, const char 
 	call->is_forced = is_slow;
 	if (rc == CUDA_SUCCESS && (is_slow || !first_call_is_done(call->row, call->device))) {
 		if (image)
-			describe_image(call, image);
+			describe_image(call, image, is_slow);
 		else if (path)
 			describe_file(call, path);
 	}

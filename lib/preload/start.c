@@ -93,12 +93,13 @@ bool start_is_off(void)
 }
 
 /* Whether a driver could be found by anybody in this process. The usual places are asked first: a
- * machine with a GPU pays one or two access() calls. */
+ * machine with a GPU pays one to three access() calls. */
 static bool has_driver(void)
 {
 	static const char *const usual[] = {
 		"/usr/lib/x86_64-linux-gnu/" LOCATE_NAME,
 		"/usr/lib64/" LOCATE_NAME,
+		"/usr/local/nvidia/lib64/" LOCATE_NAME,
 	};
 	struct locate_request request = {.driver = settings.driver};
 	char path[PATH_MAX];
