@@ -90,6 +90,8 @@ static int run(int argc, char **argv)
 			COMMAND_USAGE, "doctor: --root %s: %s", request.root, strerror(-rc));
 	rc = examine(&request, &scene, &findings, &is_intercepted);
 	scene_done(&scene);
+	if (!rc && findings.is_short)
+		rc = -ENOMEM;
 	if (!rc && request.is_json)
 		rc = findings_print_json(&findings, *request.words, is_intercepted, stdout);
 	else if (!rc)

@@ -37,6 +37,36 @@ void broker_side_judge(const char *address, const char *status, struct findings 
 	json_decref(json);
 }
 
+/* No broker answers: could one of the user's own start? */
+static void examine_place(const struct settings *settings, struct findings *findings)
+{
+	char folder[ADDRESS_MAX];
+	int rc;
+
+	if (settings->socket && strlen(settings->socket) >= ADDRESS_MAX) {
+		findings_add(findings, "broker", SEVERITY_WARNING,
+			"HEARTH_SOCKET=%s is longer than a socket's path can be (%d bytes)",
+			settings->socket, ADDRESS_MAX - 1);
+		findings_remedy(findings, "use a shorter path");
+		return;
+	}
+	rc = settings->socket ? 0 : address_own_folder(folder, sizeof(folder));
+	if (!rc && !settings->socket)
+		rc = address_check_folder(folder);
+	if (rc == -EPERM || rc == -ENOTDIR) {
+		findings_add(findings, "broker", SEVERITY_WARNING,
+			"none runs, and none of your own can: %s isn't a folder that is yours "
+			"alone",
+			folder);
+		findings_remedy(findings,
+			"set XDG_RUNTIME_DIR to a folder of yours with mode 0700, or remove that "
+			"one");
+		return;
+	}
+	findings_add(findings, "broker", SEVERITY_NOTE,
+		"none runs; `hearth run` starts one, a bare LD_PRELOAD doesn't");
+}
+
 void broker_side_examine(struct findings *findings)
 {
 	struct wire_message question;
@@ -55,8 +85,7 @@ void broker_side_examine(struct findings *findings)
 	if (!rc && reply.text) {
 		broker_side_judge(reply.address.path, reply.text, findings);
 	} else if (rc == -ENOENT) {
-		findings_add(findings, "broker", SEVERITY_NOTE,
-			"none runs; `hearth run` starts one, a bare LD_PRELOAD doesn't");
+		examine_place(&settings, findings);
 	} else {
 		findings_add(findings, "broker", SEVERITY_WARNING, "%s: %s", reply.address.path,
 			rc == -EPERM ? "belongs to another user, so it is not used"

@@ -190,8 +190,9 @@ static void note_closure(const struct scene *scene, const char *path, struct fin
 		findings->is_short = true;
 		return;
 	}
-	search_walk(scene, path, scene->env[ENV_LD_LIBRARY_PATH], search);
-	for (size_t i = 0; i < search->count; i++) {
+	/* The program itself was readable a moment ago: what can fail is memory. */
+	findings->is_short |= search_walk(scene, path, scene->env[ENV_LD_LIBRARY_PATH], search) < 0;
+	for (size_t i = 0; i < search->count && !findings->is_short; i++) {
 		const struct search_object *object = &search->objects[i];
 
 		if (is_driver(object->name))

@@ -190,11 +190,36 @@ static void examine_devices(const struct scene *scene, struct findings *findings
 	findings_remedy(findings, "unset CUDA_VISIBLE_DEVICES");
 }
 
+/* The folder part of a log's path; %p and %h are seldom there. */
+static void examine_log(const struct scene *scene, struct findings *findings)
+{
+	const char *log = scene->env[ENV_HEARTH_LOG], *slash;
+	char folder[PATH_MAX] = ".";
+	int rc;
+
+	if (!log)
+		return;
+	slash = strrchr(log, '/');
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - log + 1), log);
+	if (strchr(folder, '%'))
+		return;
+	/* A file that is there needs no folder that can be written. */
+	rc = scene_exists(scene, log) ? scene_access(scene, log, W_OK)
+				      : scene_access(scene, folder, W_OK | X_OK);
+	if (!rc)
+		return;
+	findings_add(findings, "log", SEVERITY_WARNING, "HEARTH_LOG=%s can't be written: %s", log,
+		strerror(-rc));
+	findings_remedy(findings, "make its folder, or name another one");
+}
+
 void surroundings_examine(const struct scene *scene, struct findings *findings)
 {
 	examine_container(scene, findings);
 	examine_cache(scene, findings);
 	examine_mps(scene, findings);
 	examine_devices(scene, findings);
+	examine_log(scene, findings);
 	examine_tools(scene, findings);
 }

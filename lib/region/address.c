@@ -25,8 +25,7 @@ int address_check_folder(const char *path)
 	return 0;
 }
 
-/* The folder that holds, or will hold, the user's own socket. */
-static int own_folder(char *ret_path, size_t size)
+int address_own_folder(char *ret_path, size_t size)
 {
 	const char *runtime = env_get(ENV_XDG_RUNTIME_DIR);
 	int length;
@@ -67,7 +66,7 @@ size_t address_candidates(
 
 	if (settings->socket)
 		return copy_path(&ret_candidates[0], settings->socket) ? 0 : 1;
-	if (!own_folder(folder, sizeof(folder)) && !address_check_folder(folder) &&
+	if (!address_own_folder(folder, sizeof(folder)) && !address_check_folder(folder) &&
 		!join_path(&ret_candidates[count], folder))
 		count++;
 	if (!copy_path(&ret_candidates[count], ADDRESS_SYSTEM))
@@ -82,7 +81,7 @@ int address_own(const struct settings *settings, struct address *ret_address)
 
 	if (settings->socket)
 		return copy_path(ret_address, settings->socket);
-	rc = own_folder(folder, sizeof(folder));
+	rc = address_own_folder(folder, sizeof(folder));
 	if (rc)
 		return rc;
 	if (mkdir(folder, 0700) < 0 && errno != EEXIST)

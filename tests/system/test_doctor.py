@@ -18,6 +18,36 @@ SETUID_PROGRAMS = ("/usr/bin/passwd", "/usr/bin/su", "/bin/su", "/usr/bin/chfn")
 VFS_CAP_REVISION_2, VFS_CAP_EFFECTIVE, CAP_NET_RAW = 0x02000000, 1, 13
 EM_386, ELFCLASS32 = 3, 1
 
+MOST_ALLOCATIONS = 2000
+FAILING = """
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+static int count, at = -1, has_failed;
+
+static int fails(void)
+{
+	if (at < 0)
+		at = getenv("FAIL_AT") ? atoi(getenv("FAIL_AT")) : 0;
+	has_failed |= ++count == at;
+	return count == at;
+}
+
+void *malloc(size_t size) { return fails() ? 0 : __libc_malloc(size); }
+void *calloc(size_t n, size_t size) { return fails() ? 0 : __libc_calloc(n, size); }
+void *realloc(void *old, size_t size) { return fails() ? 0 : __libc_realloc(old, size); }
+
+__attribute__((destructor)) static void end(void)
+{
+	if (at > 0 && !has_failed && write(2, "none failed\\n", 12) < 0)
+		_exit(9);
+}
+"""
 EXPLAINED = (harness.SOURCE / "lib/doctor/README.md").read_text()
 
 
@@ -390,6 +420,45 @@ class Doctor(harness.SystemTest):
     def test_hidden_devices_are_a_warning(self):
         _, findings = self.doctor(env={**self.env, "CUDA_VISIBLE_DEVICES": "-1"})
         self.assertEqual(findings["visible-devices"]["severity"], "warning")
+
+    def test_a_log_that_can_not_be_written(self):
+        for log in ("/nowhere/log", str(self.plain / "log")):
+            _, findings = self.doctor(env={**self.env, "HEARTH_LOG": log})
+            self.assertEqual(findings["log"]["severity"], "warning")
+        for log in ("/dev/null", str(self.dir / "%p.log"), "/nowhere/%h/log"):
+            _, findings = self.doctor(env={**self.env, "HEARTH_LOG": log})
+            self.assertNotIn("log", findings)
+
+    def test_a_place_where_no_broker_can_start(self):
+        del self.env["HEARTH_SOCKET"]
+        _, findings = self.doctor()
+        self.assertEqual(findings["broker"]["severity"], "note")
+        (self.dir / "run/hearth").mkdir(mode=0o755)
+        (self.dir / "run/hearth").chmod(0o755)
+        _, findings = self.doctor()
+        self.assertEqual(findings["broker"]["severity"], "warning")
+        self.assertIn(f"{self.dir}/run/hearth", findings["broker"]["text"])
+        _, findings = self.doctor(env={**self.env, "HEARTH_SOCKET": "/" + "x" * 200})
+        self.assertEqual(findings["broker"]["severity"], "warning")
+
+    def test_memory_that_runs_out_at_any_moment(self):
+        """Every allocation fails once: doctor ends, with a verdict or with a message."""
+        if any(name in Path(self.hearth).read_bytes() for name in (b"__asan_init", b"__tsan_init")):
+            self.skipTest("a sanitizer has its own allocator")
+        failing = compile_c(self.dir / "libfail.so", "-ldl", shared=True, text=FAILING)
+        words = [self.hearth, "doctor", "--json", "--", "env", "A=1", "timeout", "5",
+                 self.script("a", f"#!/usr/bin/env -S {self.plain} -x\n")]
+        whole = self.run_program(*words, env={**self.env, "LD_PRELOAD": str(failing)})
+        for at in range(1, MOST_ALLOCATIONS):
+            done = self.run_program(*words, env={**self.env, "LD_PRELOAD": str(failing),
+                                                 "FAIL_AT": str(at)})
+            if done.stderr.endswith(b"none failed\n"):
+                self.assertEqual(done.stdout, whole.stdout)
+                return
+            self.assertIn(done.returncode, (0, 1), (at, done))
+            if not done.stderr:
+                json.loads(done.stdout)
+        self.fail(f"more than {MOST_ALLOCATIONS} allocations")
 
     # How it is asked
 
