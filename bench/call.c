@@ -20,7 +20,7 @@ enum {
 
 static const char usage[] = "call [-n ROUNDS] [--json] --driver FILE   (with LD_PRELOAD set)";
 
-static const char empty_kernel[] = ".version 6.5\n.target sm_52\n.address_size 64\n"
+static const char empty_kernel[] = ".version 6.5\n.target sm_75\n.address_size 64\n"
 				   ".visible .entry empty()\n{\nret;\n}\n";
 
 static void check(int rc, const char *call)

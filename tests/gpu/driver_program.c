@@ -9,7 +9,7 @@
 enum { COUNT = 1024, BLOCK = 256 };
 
 static const char kernel_text[] = ".version 6.5\n"
-				  ".target sm_52\n"
+				  ".target sm_75\n"
 				  ".address_size 64\n"
 				  ".visible .entry twice(.param .u64 values)\n"
 				  "{\n"

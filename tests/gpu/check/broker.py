@@ -16,6 +16,10 @@ class BrokerError(Exception):
     """The broker did not do what it was asked; the message says what it said."""
 
 
+class PowerManaged(BrokerError):
+    """hearthd refuses this GPU; the message is its reason."""
+
+
 class Broker:
     """One broker at a time, in a folder of its own (a socket's path must be short)."""
 
@@ -24,28 +28,42 @@ class Broker:
         self.folder = Path(tempfile.mkdtemp(prefix="hearth-gpu-", dir="/tmp"))
         self.socket = self.folder / "socket"
         self.process = None
+        self.more_options = ()
 
     def environment(self, **more):
         """For programs and tools that shall find this broker."""
         return self.context.hearth_environment(self.socket, **more)
 
     def start(self, retain="init"):
-        """Start, and wait until the keeper is warm; returns the seconds that took."""
+        """Start, and wait until the keeper is warm; returns the seconds that took. Where hearthd
+        keeps no GPU because its power is managed at run time, that is said and overruled."""
+        try:
+            return self._start(retain, *self.more_options)
+        except PowerManaged as refusal:
+            print(f"  note: {refusal}; from here on with --power-managed", flush=True)
+            self.more_options = ("--power-managed",)
+            return self._start(retain, *self.more_options)
+
+    def _start(self, retain, *options):
         begin = time.monotonic()
-        self.process = subprocess.Popen(
-            [str(self.context.build / "tools/hearthd"), "--foreground", "--idle=0",
-             f"--retain={retain}"], env=self.environment(), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=open(self.folder / "stderr", "wb"))
+        with open(self.folder / "stderr", "wb") as said:
+            self.process = subprocess.Popen(
+                [str(self.context.build / "tools/hearthd"), "--foreground", "--idle=0",
+                 f"--retain={retain}", *options], env=self.environment(),
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)
+        keeper = {}
         while time.monotonic() - begin < START_SECONDS:
             if self.process.poll() is not None:
                 raise BrokerError(f"hearthd ended with {self.process.returncode}: {self._said()}")
-            status = self.status()
-            if status and status["keeper"]["state"] == "warm":
+            keeper = (self.status() or {}).get("keeper", {})
+            if keeper.get("state") == "warm":
                 return time.monotonic() - begin
+            if keeper.get("state") == "off" and "power" in (keeper.get("reason") or ""):
+                self.stop()
+                raise PowerManaged(keeper["reason"])
             time.sleep(POLL_SECONDS)
-        status = self.status()
         self.stop()
-        raise BrokerError(f"no warm keeper after {START_SECONDS} s: {status}; {self._said()}")
+        raise BrokerError(f"no warm keeper after {START_SECONDS} s: {keeper}; {self._said()}")
 
     def status(self):
         """What `hearth status --json` says; None where no broker answers."""

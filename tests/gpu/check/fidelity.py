@@ -43,7 +43,10 @@ def _read_log(path):
     try:
         with open(path, encoding="utf-8") as file:
             for line in file:
-                records.append(json.loads(line))
+                try:
+                    records.append(json.loads(line))
+                except ValueError:
+                    records.append({"call": f"unreadable: {line!r}"})
     except FileNotFoundError:
         pass
     return records

@@ -26,9 +26,10 @@ def _compiled_programs(context, skipped):
         skipped.append(f"compiled programs: no {build.NVCC}")
         return
     libraries = next((cuda / name for name in ("lib64", "lib") if (cuda / name).is_dir()), cuda)
-    driver = build.build_c(context.work, "driver_program", "driver_program.c",
-                           flags=(f"-I{cuda / 'include'}",),
-                           libraries=(f"-L{libraries / 'stubs'}", "-lcuda"))
+    # Linked with the stub as everywhere, or with the driver itself where the toolkit has none.
+    stub = libraries / "stubs/libcuda.so"
+    driver = build.build_cuda(context.work, "driver_program", "driver_program.c",
+                              str(stub) if stub.exists() else context.driver, "-ldl")
     yield fidelity.Program("driver-linked", [driver], seconds=SECONDS)
     for kind in ("static", "shared"):
         program = build.build_cuda(

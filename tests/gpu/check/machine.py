@@ -82,12 +82,25 @@ def describe(commit, driver, simulated):
         "commit": commit or read_commit() or "unknown",
         "driver": "simulated" if simulated else driver,
         "gpus": [] if simulated else nvidia_smi(*GPU_FIELDS),
+        "power_control": {} if simulated else power_controls(),
         "kernel": platform.release(),
         "libc": " ".join(platform.libc_ver()),
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
         "compiler": compiler_version(),
     }
+
+
+def power_controls(pci=Path("/sys/bus/pci/devices")):
+    """Runtime power control (`on` or `auto`) of each NVIDIA device of the PCI bus."""
+    found = {}
+    for device in sorted(pci.glob("*")):
+        try:
+            if (device / "vendor").read_text(encoding="ascii").strip() == "0x10de":
+                found[device.name] = (device / "power/control").read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+    return found
 
 
 def write_result(folder, group, head, result):
