@@ -23,7 +23,7 @@ int copy_open(const char *path, struct driver_copy *ret_copy);
 int copy_open_fresh(const char *path, struct driver_copy *ret_copy);
 
 /* Frees the socket name that an initialised copy holds in this process, so that another copy's
- * cuInit can succeed: shuts the socket down and puts an idle eventfd over its number. The old copy stays
- * mapped and idle. Returns how many sockets were freed (a positive outcome; 0: there was none), or
- * a negative errno (-EBUSY: the name stayed taken). Async-signal-safe. */
+ * cuInit can succeed: shuts the socket down and puts an idle eventfd over its number. The old copy
+ * stays mapped and idle. Returns how many sockets were freed (a positive outcome; 0: there was
+ * none), or a negative errno (-EBUSY: the name stayed taken). Async-signal-safe. */
 int copy_retire(void);

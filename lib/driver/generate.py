@@ -23,6 +23,19 @@ def handler_name(row):
     return None if row.kind == "pass" else f"{row.kind}_{row.abi_symbol}"
 
 
+# The entry whose lookup is noticed, without a hook on dlsym: its exported symbol is an indirect
+# function (IFUNC), so the loader calls into us wherever somebody looks it up or is bound to it.
+NOTICED = "cuInit"
+
+
+def noticed_stub(name):
+    """The resolver behind the exported symbol: it tells, and answers with the stub."""
+    return ["\t.p2align 4", "\t.hidden speculate_looked_up", f"\t.globl {name}",
+            f"\t.type {name}, @gnu_indirect_function", f"{name}:", "\tendbr64",
+            "\tsubq $8, %rsp", "\tcall speculate_looked_up", f"\tleaq .Lstub_{name}(%rip), %rax",
+            "\taddq $8, %rsp", "\tret", f"\t.size {name}, .-{name}"]
+
+
 def stubs(rows):
     """driver_stubs.S: one exported jump a row, the slots, and the table of handlers.
 
@@ -32,11 +45,15 @@ def stubs(rows):
     out = [HEAD, "\t.text", "\t.cfi_startproc", ""]
     for number, row in enumerate(rows):
         name = row.abi_symbol
-        out += ["\t.p2align 5", f"\t.globl {name}", f"\t.type {name}, @function", f"{name}:",
-                "\tendbr64", f"\tmovq driver_slots+{8 * number}(%rip), %r11",
+        if name == NOTICED:
+            out += noticed_stub(name)
+            name = f".Lstub_{name}"
+        else:
+            out += [f"\t.globl {name}", f"\t.type {name}, @function"]
+        out += ["\t.p2align 5", f"{name}:", "\tendbr64", f"\tmovq driver_slots+{8 * number}(%rip), %r11",
                 "\ttestq %r11, %r11", "\tje 1f", "\tjmp *%r11",
-                f"1:\tmovl ${number}, %r11d", "\tjmp driver_stub_resolve",
-                f"\t.size {name}, .-{name}", ""]
+                f"1:\tmovl ${number}, %r11d", "\tjmp driver_stub_resolve"]
+        out += ["" if row.abi_symbol == NOTICED else f"\t.size {name}, .-{name}", ""]
     out += ["\t.p2align 4", "\t.hidden driver_generic_stubs", "\t.globl driver_generic_stubs",
             "\t.type driver_generic_stubs, @function", "driver_generic_stubs:"]
     for number in range(GENERIC_STUBS):
@@ -66,7 +83,8 @@ def stubs(rows):
             local = f".Lstub_{row.abi_symbol}" if name == row.abi_symbol else name
             out += [f"\t.long {local} - {table}" if name else "\t.long 0"]
         out += [f"\t.size {table}, .-{table}", ""]
-    out += [f"\t.set .Lstub_{row.abi_symbol}, {row.abi_symbol}" for row in rows]
+    out += [f"\t.set .Lstub_{row.abi_symbol}, {row.abi_symbol}" for row in rows
+            if row.abi_symbol != NOTICED]
     out += ["", "\t.bss", "\t.p2align 6"]
     for name, count in (("driver_slots", len(rows)), ("driver_generic_slots", GENERIC_STUBS)):
         out += [f"\t.hidden {name}", f"\t.globl {name}", f"\t.type {name}, @object", f"{name}:",
@@ -101,6 +119,9 @@ def name_blob(names):
     return parts, offsets
 
 
+BEFORE_INIT_VARIES = 0xffff  # driver/tables.h has it too
+
+
 def tables(rows):
     """driver_tables.c: names, versions, variants, and the index of public names.
 
@@ -126,7 +147,9 @@ def tables(rows):
     out += [""]
     out += numbers("driver_symbol_offsets", "uint16_t", [offsets[r.abi_symbol] for r in rows])
     out += numbers("driver_since", "uint16_t", [row.since for row in rows])
-    out += numbers("driver_before_init", "uint16_t", [row.before_init for row in rows])
+    out += numbers("driver_before_init", "uint16_t", 
+                   [row.before_init if row.before_init == row.before_init_zeros
+                    else BEFORE_INIT_VARIES for row in rows])
     out += numbers("driver_arity", "uint8_t", [row.arity for row in rows])
     out += numbers("driver_per_thread", "uint8_t", [int(r.variant != "legacy") for r in rows])
     out += numbers("driver_by_symbol", "uint16_t", by_symbol)

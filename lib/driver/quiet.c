@@ -163,7 +163,7 @@ static int hook_cxa_atexit(void (*function)(void *), void *argument, void *objec
 	return 0;
 }
 
-static int take_snapshot(void)
+int quiet_snapshot(void)
 {
 	size_t count = 0, bytes = 0, size;
 	char **copy, *text;
@@ -202,9 +202,6 @@ int quiet_prepare(const struct driver_copy *copy)
 	if (loaded_find("libc.so.6", &quiet.libc) || loaded_from_map(copy->map, &quiet.own))
 		return -ELIBACC;
 	quiet.copy = *copy;
-	outcome = take_snapshot();
-	if (outcome)
-		return outcome;
 	outcome = imports_redirect(copy->map, &must, 1);
 	if (outcome <= 0)
 		return outcome ? outcome : -ENOEXEC;

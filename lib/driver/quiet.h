@@ -21,8 +21,12 @@
 /* What the reads of a stage were made for. */
 enum quiet_stage { QUIET_INIT, QUIET_CONTEXT, QUIET_LIBRARY, QUIET_STAGES };
 
-/* Redirects the imports of `copy` and takes the snapshot of the environment. Call it on a thread
- * that may take the loader's lock, before anybody calls into the copy. Returns 0, -ENOEXEC where
+/* Takes the snapshot of the environment: call it on a thread of the program, where the program
+ * itself might read its environment. 0 or a negative errno. */
+int quiet_snapshot(void);
+
+/* Redirects the imports of `copy`; after quiet_snapshot. Takes no lock. Other threads may be in the
+ * copy already: for them nothing changes. Returns 0, -ENOEXEC where
  * the driver does not import getenv through a slot (then nothing may run on a second thread), or
  * another negative errno. */
 int quiet_prepare(const struct driver_copy *copy);

@@ -9,8 +9,10 @@
 
 extern const char driver_names[];
 extern const uint16_t driver_symbol_offsets[DRIVER_ROWS];
-extern const uint16_t driver_since[DRIVER_ROWS];       /* 1000 x major + 10 x minor */
-extern const uint16_t driver_before_init[DRIVER_ROWS]; /* CUresult on an uninitialised driver */
+extern const uint16_t driver_since[DRIVER_ROWS]; /* 1000 x major + 10 x minor */
+/* The CUresult on an uninitialised driver, whatever the arguments. */
+extern const uint16_t driver_before_init[DRIVER_ROWS];
+#define BEFORE_INIT_VARIES 0xffffu /* the entry looks at its arguments first */
 extern const uint8_t driver_arity[DRIVER_ROWS];
 extern const uint8_t driver_per_thread[DRIVER_ROWS]; /* 1: _ptds or _ptsz */
 extern const uint16_t driver_by_symbol[DRIVER_ROWS]; /* rows in the order of their symbols */

@@ -5,13 +5,14 @@
 #include "preload/client.h"
 #include "preload/handlers.h"
 #include "preload/route.h"
+#include "preload/speculate.h"
 
 static void replace(const char *symbol, void **pointer, int version, uint64_t flags)
 {
 	if (!pointer || !*pointer || !symbol)
 		return;
 	if (*pointer == (void *)route_real(ROW_cuInit))
-		client_note_lookup();
+		speculate_looked_up();
 	*pointer = route_stub_for(symbol, version, flags, *pointer);
 }
 

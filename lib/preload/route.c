@@ -7,6 +7,7 @@
 #include "driver/loaded.h"
 #include "driver/loader.h"
 #include "driver/locate.h"
+#include "preload/gate.h"
 #include "preload/hide.h"
 #include "preload/start.h"
 
@@ -15,6 +16,7 @@
 #include <string.h>
 
 uintptr_t route_reals[DRIVER_ROWS];
+static uintptr_t generic_reals[DRIVER_GENERIC_STUBS];
 
 static char *driver_path;           /* published once, then never changed */
 static struct link_map *driver_map; /* published once opened */
@@ -80,6 +82,56 @@ static uintptr_t find_entry(
 	return (uintptr_t)loaded_symbol(object, symbol);
 }
 
+static uintptr_t target_of(enum driver_row row)
+{
+	uintptr_t handler = route_has(row) && !start_is_off() ? stubs_handler(row) : 0;
+
+	/* The runtime takes 34 from these for "no such entry", and then uses dlsym. */
+	if (!route_has(row) && (row == ROW_cuGetProcAddress || row == ROW_cuGetProcAddress_v2))
+		return (uintptr_t)no_driver;
+	if (gate_is_closed() && route_has(row))
+		return gate_target(row, handler);
+	return handler ? handler : route_real(row);
+}
+
+static void refresh_generic(size_t index)
+{
+	uintptr_t real = __atomic_load_n(&generic_reals[index], __ATOMIC_ACQUIRE);
+
+	if (real && gate_is_closed())
+		real = gate_target_unknown();
+	__atomic_store_n(&driver_generic_slots[index], real, __ATOMIC_RELEASE);
+}
+
+void route_refresh(void)
+{
+	if (!route_driver_map())
+		return;
+	for (unsigned int row = 0; row < DRIVER_ROWS; row++)
+		__atomic_store_n(&driver_slots[row], target_of(row), __ATOMIC_RELEASE);
+	for (size_t i = 0; i < DRIVER_GENERIC_STUBS; i++)
+		refresh_generic(i);
+}
+
+void route_retarget(struct link_map *fresh)
+{
+	uintptr_t old = route_driver_map()->l_addr;
+
+	for (unsigned int row = 0; row < DRIVER_ROWS; row++)
+		if (route_has(row))
+			__atomic_store_n(&route_reals[row], route_real(row) - old + fresh->l_addr,
+				__ATOMIC_RELAXED);
+	for (size_t i = 0; i < DRIVER_GENERIC_STUBS; i++) {
+		uintptr_t there = __atomic_load_n(&generic_reals[i], __ATOMIC_ACQUIRE);
+
+		if (there)
+			__atomic_store_n(
+				&generic_reals[i], there - old + fresh->l_addr, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&driver_map, fresh, __ATOMIC_RELEASE);
+	route_refresh();
+}
+
 /* May run on several threads at once: each writes the same values, and slots only where they are
  * still empty. */
 static int fill(struct link_map *map)
@@ -104,13 +156,9 @@ static int fill(struct link_map *map)
 		__atomic_store_n(&route_reals[row], real, __ATOMIC_RELAXED);
 	}
 	for (unsigned int row = 0; row < DRIVER_ROWS; row++) {
-		uintptr_t handler = reals[row] && !start_is_off() ? stubs_handler(row) : 0;
-		uintptr_t empty = 0, target = handler ? handler : route_real(row);
+		uintptr_t empty = 0;
 
-		/* The runtime takes 34 from these for "no such entry", and then uses dlsym. */
-		if (!reals[row] && (row == ROW_cuGetProcAddress || row == ROW_cuGetProcAddress_v2))
-			target = (uintptr_t)no_driver;
-		__atomic_compare_exchange_n(&driver_slots[row], &empty, target, false,
+		__atomic_compare_exchange_n(&driver_slots[row], &empty, target_of(row), false,
 			__ATOMIC_RELEASE, __ATOMIC_RELAXED);
 	}
 	log_debug("driver %s: %zu of %d entries", route_driver_path(), DRIVER_ROWS - missing,
@@ -162,6 +210,8 @@ uintptr_t route_resolve(unsigned int row, const void *caller)
 	if (route_open(caller))
 		return (uintptr_t)no_driver;
 	target = __atomic_load_n(&driver_slots[row], __ATOMIC_ACQUIRE);
+	if (!target && gate_is_closed())
+		target = gate_resolve(row);
 	return target ? target : (uintptr_t)no_driver;
 }
 
@@ -183,10 +233,12 @@ static void *generic_stub(uintptr_t pointer)
 	for (size_t i = 0; i < DRIVER_GENERIC_STUBS; i++) {
 		uintptr_t there = 0;
 
-		if (__atomic_compare_exchange_n(&driver_generic_slots[i], &there, pointer, false,
+		if (__atomic_compare_exchange_n(&generic_reals[i], &there, pointer, false,
 			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
-			there == pointer)
+			there == pointer) {
+			refresh_generic(i);
 			return (void *)stubs_generic(i);
+		}
 	}
 	return (void *)pointer;
 }

@@ -23,6 +23,14 @@ static inline uintptr_t route_real(enum driver_row row)
 	return __atomic_load_n(&route_reals[row], __ATOMIC_RELAXED);
 }
 
+/* Rewrites all slots: as the gate is now (gate.h). Before route_open succeeded it does nothing. */
+void route_refresh(void);
+
+/* From now on `fresh`, another copy of the same file, is the driver: all entries and all generic
+ * stubs lead there. The program must not be inside the driver (it has not called its own cuInit).
+ */
+void route_retarget(struct link_map *fresh);
+
 /* Opens the driver and fills the tables, if that has not been done. `caller` is an address in the
  * object that asks. 0; -ENOENT where there is no driver, -ELIBACC where the loader refuses it. */
 int route_open(const void *caller);

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "driver/locate.h"
 #include "preload/exit_line.h"
+#include "preload/observe.h"
+#include "preload/speculate.h"
 #include "preload/step_aside.h"
 
 #include <string.h>
@@ -123,12 +125,13 @@ static bool is_wanted(void)
 
 /* In a process that is stepped aside from, this calls nothing in libc that can be done without:
  * each page of it that nobody else touches costs a microsecond in every process there is. */
-__attribute__((constructor)) static void start(void)
+__attribute__((constructor)) static void start(int argc, char **argv)
 {
 	if (state == UNREAD)
 		read_settings();
 	if (is_wanted()) {
 		prepare();
+		speculate_begin(argc, argv);
 		return;
 	}
 	state = OFF;
@@ -137,6 +140,8 @@ __attribute__((constructor)) static void start(void)
 
 __attribute__((destructor)) static void end(void)
 {
-	if (state != OFF)
-		exit_line_write();
+	if (state == OFF)
+		return;
+	observe_end();
+	exit_line_write();
 }

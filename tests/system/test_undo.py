@@ -1,4 +1,4 @@
-"""The undo self-test: passes on a driver that can be undone, and names the step on one that cannot."""
+"""The undo self-test: it passes on a driver that can be undone, else it names the step."""
 from harness import PROGRAMS, SIM, SystemTest, main
 
 

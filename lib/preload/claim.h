@@ -1,0 +1,41 @@
+/* The program's own calls meet what was made ahead: validate, then commit or squash. */
+#pragma once
+
+#include "driver/abi.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Notes what must be the same at a commit: who the process is, its root folder, its processors. */
+void claim_note_process(void);
+
+enum claim {
+	CLAIM_NOTHING,   /* make the real call */
+	CLAIM_COMMITTED, /* it is done: CUDA_SUCCESS */
+	CLAIM_SQUASHED,  /* make the real call; another copy is the driver now */
+};
+
+/* The program calls cuInit(flags). Waits for a speculation in progress, at most about a second.
+ * `ret_hidden_us` gets what was done ahead, where it was committed. Also in fork children of a
+ * program that speculates. */
+enum claim claim_init(unsigned int flags, uint64_t *ret_hidden_us);
+
+/* The program retains a primary context: true where it gets the one made ahead, whose reference is
+ * its own from now on. */
+bool claim_context(CUdevice device, CUcontext *ret_handle, uint64_t *ret_hidden_us);
+
+/* The program asks for a primary context's state: true where one is held ahead, which it must not
+ * see: then the answer is inactive with `*ret_flags`. */
+bool claim_is_hidden(CUdevice device, unsigned int *ret_flags);
+
+/* The program sets flags; true where they are what the held context was made with, and so nothing
+ * is to be done. */
+bool claim_has_flags(CUdevice device, unsigned int flags);
+
+/* The program is about to do something else with that device's primary context (-1: any): what is
+ * held ahead there is released first. */
+void claim_yield(CUdevice device);
+
+/* For the speculative thread: the driver's release, and giving up what is held. */
+void claim_release(CUdevice device);
+void claim_give_up(void);

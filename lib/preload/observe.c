@@ -1,0 +1,207 @@
+/* Observing. Runs in the user's program, on its own threads: in the constructor, at the lookup of
+ * cuInit, in its first calls, at its end. It writes one small file, once; any failure is left
+ * alone, since a run that is not learned costs nothing but time. */
+#include "preload/observe.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "driver/build_id.h"
+#include "preload/route.h"
+#include "preload/situation.h"
+#include "preload/speculation.h"
+#include "preload/start.h"
+#include "preload/threads.h"
+#include "profile/learn.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Variables that a driver reads begin so; which ones exactly is checked at each commit. */
+static const char *const prefixes[] = {"CUDA_", "NVIDIA_", "__NV"};
+
+/* FNV-1a, 64 bits. */
+#define HASH_START UINT64_C(14695981039346656037)
+#define HASH_FACTOR UINT64_C(1099511628211)
+
+struct moment {
+	uint64_t at_us; /* monotonic; 0 = has not come */
+	uint64_t environment;
+	uint32_t forks;
+};
+
+static pid_t observed; /* the process that the constructor ran in */
+static uint32_t forks, is_written, is_squashed;
+static struct moment began, looked_up, called;
+static struct observation seen;
+static char model[PROFILE_MODEL_SIZE];
+
+static void count_fork(void)
+{
+	__atomic_fetch_add(&forks, 1, __ATOMIC_RELAXED);
+}
+
+static uint64_t hash_environment(void)
+{
+	uint64_t sum = 0;
+
+	for (char **entry = environ; entry && *entry; entry++) {
+		uint64_t hash = HASH_START;
+		size_t i = 0;
+
+		while (i < sizeof(prefixes) / sizeof(*prefixes) &&
+			strncmp(*entry, prefixes[i], strlen(prefixes[i])))
+			i++;
+		if (i == sizeof(prefixes) / sizeof(*prefixes))
+			continue;
+		for (const char *c = *entry; *c; c++)
+			hash = (hash ^ (unsigned char)*c) * HASH_FACTOR;
+		/* A sum, so that the order does not count. */
+		sum += hash;
+	}
+	return sum;
+}
+
+static void take(struct moment *moment, uint64_t at_us)
+{
+	moment->at_us = at_us;
+	moment->environment = hash_environment();
+	moment->forks = __atomic_load_n(&forks, __ATOMIC_RELAXED);
+}
+
+static bool is_observed(void)
+{
+	return observed && observed == getpid();
+}
+
+void observe_begin(void)
+{
+	observed = getpid();
+	take(&began, start_monotonic_us());
+	threads_at_fork(NULL, count_fork, NULL);
+}
+
+void observe_lookup(void)
+{
+	if (!looked_up.at_us && is_observed())
+		take(&looked_up, clock_monotonic_us());
+}
+
+void observe_call(void)
+{
+	const struct moment *before = looked_up.at_us ? &looked_up : &began;
+
+	if (called.at_us || !is_observed())
+		return;
+	take(&called, clock_monotonic_us());
+	seen.is_used = true;
+	seen.start_lead_us = called.at_us - began.at_us;
+	if (looked_up.at_us) {
+		/* A lookup and a call in one breath still are a lookup. */
+		seen.lookup_lead_us = called.at_us - looked_up.at_us + 1;
+		seen.env_after_start = began.environment != looked_up.environment;
+		seen.forked_after_start = began.forks != looked_up.forks;
+	}
+	seen.env_after_lookup = before->environment != called.environment;
+	seen.forked_after_lookup = before->forks != called.forks;
+}
+
+static void note_driver(void)
+{
+	CUresult (*name)(char *, int, CUdevice) =
+		(CUresult(*)(char *, int, CUdevice))route_real(ROW_cuDeviceGetName);
+	CUresult (*count_devices)(int *) = (CUresult(*)(int *))route_real(ROW_cuDeviceGetCount);
+	struct build_id id;
+	int count;
+
+	if (!route_driver_map() || build_id_of_map(route_driver_map(), &id))
+		return;
+	memcpy(seen.build_id, id.bytes, sizeof(seen.build_id));
+	if (seen.is_used && !count_devices(&count)) {
+		seen.visible_count = count;
+		if (count > 0 && !name(model, sizeof(model), 0))
+			seen.model = model;
+	}
+	/* Whether others run beside it is not known here. */
+	seen.is_several = seen.visible_count > 1;
+}
+
+static enum learn_outcome outcome(void)
+{
+	uint32_t verdict = speculation_read(&speculation.verdict),
+		 context = speculation_read(&speculation.context),
+		 phase = speculation_read(&speculation.phase);
+
+	if (!speculation_is_ours() || phase < PHASE_INIT || verdict == VERDICT_CANCELLED)
+		return phase >= PHASE_INIT && speculation.init_rc ? LEARN_FAILED : LEARN_NOT_TRIED;
+	if (verdict == VERDICT_SQUASHED || is_squashed)
+		return LEARN_SQUASHED;
+	if (verdict != VERDICT_COMMITTED)
+		return LEARN_UNUSED;
+	if (speculation.what == DECIDE_INIT || context == CONTEXT_TAKEN)
+		return LEARN_HIT;
+	if (speculation.context_rc)
+		return LEARN_FAILED;
+	/* The program came before the context was begun. */
+	return speculation.handle ? LEARN_UNUSED : LEARN_HIT;
+}
+
+static void write_down(void)
+{
+	const struct identity *identity = situation_identity();
+	const char *folder = situation_profiles();
+	uint32_t no = 0;
+	int kept = errno, error;
+
+	if (!is_observed() || !identity || !folder ||
+		!__atomic_compare_exchange_n(
+			&is_written, &no, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return;
+	seen.model = "";
+	note_driver();
+	seen.realtime_s = clock_realtime_us() / 1000000;
+	seen.rank = decide_rank_of_environment();
+	seen.outcome = outcome();
+	seen.is_wrong_device = seen.outcome == LEARN_UNUSED && seen.context_count &&
+			       speculation.handle && seen.contexts[0].device != speculation.device;
+	error = learn_run(folder, identity, &seen);
+	if (error)
+		log_info("profile in %s: %s", folder, strerror(-error));
+	errno = kept;
+}
+
+void observe_init(uint64_t took_us)
+{
+	if (is_observed() && !seen.init_us)
+		seen.init_us = took_us;
+}
+
+void observe_context(CUdevice device, enum profile_context_kind kind, uint32_t version,
+	unsigned int flags, uint64_t took_us)
+{
+	if (!is_observed() || seen.context_count)
+		return;
+	seen.contexts[0] = (struct profile_context){
+		.kind = kind, .version = version, .flags = flags, .device = device};
+	seen.context_us = took_us;
+	seen.context_count = 1;
+	write_down();
+}
+
+void observe_squash(void)
+{
+	__atomic_store_n(&is_squashed, 1, __ATOMIC_SEQ_CST);
+}
+
+void observe_end(void)
+{
+	if (is_observed() && (seen.is_used || looked_up.at_us))
+		write_down();
+}
+
+uint64_t observe_learned_init_us(void)
+{
+	const struct profile_section *section = situation_section();
+
+	return section ? section->init_us : 0;
+}

@@ -1,0 +1,35 @@
+/* What this run shows about the program, for its profile. Only a process that looked up cuInit
+ * writes to the state folder, and only the one that the constructor ran in: not its fork children.
+ */
+#pragma once
+
+#include "driver/abi.h"
+#include "profile/profile.h"
+
+#include <stdint.h>
+
+/* From the constructor. */
+void observe_begin(void);
+
+/* cuInit was looked up; the first time counts. */
+void observe_lookup(void);
+
+/* The program is about to call cuInit: what it has done so far. The first time counts. */
+void observe_call(void);
+
+/* The program's cuInit succeeded; it took so long, whoever waited (0: not known). */
+void observe_init(uint64_t took_us);
+
+/* The program has a context on that device. The first one is what the profile speculates on; the
+ * run is then written down. */
+void observe_context(CUdevice device, enum profile_context_kind kind, uint32_t version,
+	unsigned int flags, uint64_t took_us);
+
+/* Something made ahead was undone. */
+void observe_squash(void);
+
+/* At the process's end: what was not written down yet. */
+void observe_end(void);
+
+/* What the profile says a cuInit takes; 0 = not known. */
+uint64_t observe_learned_init_us(void);

@@ -1,0 +1,266 @@
+/* The speculative thread. It is created with all signals blocked, does cuInit and makes the context
+ * that the program is about to ask for, in the program's own process, and ends when that is taken
+ * or given back. It must never touch the live environment, and be inside the loader only while
+ * is_loading says so. What it made is committed or undone by the program's own calls (claim.c). */
+#include "preload/speculate.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "driver/locate.h"
+#include "driver/quiet.h"
+#include "driver/quiet_files.h"
+#include "hearth/region.h"
+#include "preload/claim.h"
+#include "preload/client.h"
+#include "preload/gate.h"
+#include "preload/observe.h"
+#include "preload/situation.h"
+#include "preload/speculation.h"
+#include "preload/start.h"
+#include "preload/threads.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* How long a fork waits for the thread to leave the loader, and an exit for it to leave the
+ * driver. */
+#define FORK_LIMIT_US 200000
+#define EXIT_LIMIT_US 5000000
+
+#define ATTRIBUTE_COMPUTE_MODE 20 /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
+
+static struct situation situation;
+static struct start_decision decision;
+static bool is_ready;      /* the constructor has run */
+static bool was_looked_up; /* before that */
+static uint32_t is_started;
+
+static bool is_open(void)
+{
+	return speculation_read(&speculation.verdict) == VERDICT_OPEN &&
+	       !speculation_read(&speculation.is_leaving);
+}
+
+/* Opens the driver, as the program's first call would have, with its imports redirected. */
+static bool open_driver(void)
+{
+	struct driver_copy copy;
+	int error;
+
+	speculation_write(&speculation.is_loading, 1);
+	gate_close();
+	error = route_open(NULL);
+	gate_close();
+	if (!error) {
+		copy.map = (struct link_map *)(uintptr_t)route_driver_map();
+		copy.handle = copy.map;
+		error = quiet_prepare(&copy);
+	}
+	speculation_write(&speculation.is_loading, 0);
+	if (error)
+		log_error("speculation: %s", strerror(-error));
+	return !error;
+}
+
+static void make_init(void)
+{
+	CUresult (*init)(unsigned int) = (CUresult(*)(unsigned int))route_real(ROW_cuInit);
+	uint64_t start_us = clock_monotonic_us();
+
+	quiet_begin(QUIET_INIT);
+	speculation.init_rc = init(0);
+	quiet_end();
+	speculation.init_us = clock_monotonic_us() - start_us;
+	log_debug("speculation: cuInit %d after %llu us", speculation.init_rc,
+		(unsigned long long)speculation.init_us);
+}
+
+static bool choose_device(struct device_decision *ret_decision)
+{
+	CUresult (*count_devices)(int *) = (CUresult(*)(int *))route_real(ROW_cuDeviceGetCount);
+	CUresult (*attribute)(int *, int, CUdevice) =
+		(CUresult(*)(int *, int, CUdevice))route_real(ROW_cuDeviceGetAttribute);
+	struct device_state devices[HEARTH_MAX_DEVICES] = {0};
+	int count, mode;
+
+	if (decision.what != DECIDE_CONTEXT || count_devices(&count) || count < 1)
+		return false;
+	if (count > (int)HEARTH_MAX_DEVICES)
+		count = HEARTH_MAX_DEVICES;
+	for (int i = 0; i < count; i++)
+		if (!attribute(&mode, ATTRIBUTE_COMPUTE_MODE, i))
+			devices[i].compute_mode = (uint32_t)mode;
+	decide_device(&situation, count, decide_rank_of_environment(), devices, ret_decision);
+	log_debug("speculation: device %d: %s", ret_decision->device, ret_decision->reason);
+	return ret_decision->device >= 0 && ret_decision->context_count &&
+	       ret_decision->contexts[0].kind == PROFILE_PRIMARY;
+}
+
+/* Free memory is known only inside a context; one without room is not kept. */
+static bool has_room(void)
+{
+	CUresult (*set)(CUcontext) = (CUresult(*)(CUcontext))route_real(ROW_cuCtxSetCurrent);
+	CUresult (*info)(size_t *, size_t *) =
+		(CUresult(*)(size_t *, size_t *))route_real(ROW_cuMemGetInfo_v2);
+	struct device_state device = {.is_memory_known = true};
+	size_t free_bytes, total;
+
+	if (set(speculation.handle) || info(&free_bytes, &total))
+		return false;
+	set(NULL);
+	device.free_bytes = free_bytes;
+	device.total_bytes = total;
+	return !decide_room(&device);
+}
+
+static void make_context(const struct profile_context *wanted, bool must_check_memory)
+{
+	CUresult (*retain)(CUcontext *, CUdevice) =
+		(CUresult(*)(CUcontext *, CUdevice))route_real(ROW_cuDevicePrimaryCtxRetain);
+	CUresult (*set_flags)(CUdevice, unsigned int) =
+		(CUresult(*)(CUdevice, unsigned int))route_real(ROW_cuDevicePrimaryCtxSetFlags_v2);
+	uint64_t start_us = clock_monotonic_us();
+
+	speculation.device = wanted->device;
+	speculation.flags = wanted->flags;
+	if (!speculation_change(&speculation.context, CONTEXT_NONE, CONTEXT_BUSY))
+		return;
+	quiet_begin(QUIET_CONTEXT);
+	speculation.context_rc =
+		wanted->flags ? set_flags(wanted->device, wanted->flags) : CUDA_SUCCESS;
+	if (!speculation.context_rc)
+		speculation.context_rc = retain(&speculation.handle, wanted->device);
+	if (!speculation.context_rc && must_check_memory && !has_room()) {
+		log_info("speculation: no room on device %d", wanted->device);
+		claim_release(wanted->device);
+		speculation.context_rc = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	quiet_end();
+	speculation.context_us = clock_monotonic_us() - start_us;
+	log_debug("speculation: context on device %d: %d after %llu us", wanted->device,
+		speculation.context_rc, (unsigned long long)speculation.context_us);
+	speculation_write(
+		&speculation.context, speculation.context_rc ? CONTEXT_GIVEN_UP : CONTEXT_HELD);
+}
+
+/* Nobody asked in time. */
+static void give_back(void)
+{
+	uint64_t limit_us = decision.give_back_us;
+
+	if (speculation_wait(&speculation.context, CONTEXT_HELD, limit_us) ||
+		speculation_read(&speculation.is_leaving))
+		return;
+	if (!speculation_change(&speculation.context, CONTEXT_HELD, CONTEXT_GIVEN_UP))
+		return;
+	log_info("speculation: the context on device %d is given back", speculation.device);
+	claim_release(speculation.device);
+}
+
+static void speculate(void)
+{
+	struct device_decision device = {.device = -1};
+
+	speculation.what = decision.what;
+	speculation_write(&speculation.phase, PHASE_INIT);
+	if (!is_open())
+		return;
+	if (!open_driver()) {
+		speculation.init_rc = CUDA_ERROR_NOT_FOUND;
+		return;
+	}
+	make_init();
+	speculation_write(&speculation.phase, PHASE_INIT_DONE);
+	if (speculation.init_rc || speculation_read(&speculation.is_leaving) ||
+		speculation_read(&speculation.verdict) > VERDICT_COMMITTED)
+		return;
+	if (!choose_device(&device))
+		return;
+	speculation_write(&speculation.phase, PHASE_CONTEXT);
+	make_context(&device.contexts[0], device.must_check_memory);
+	if (speculation_read(&speculation.verdict) > VERDICT_COMMITTED)
+		claim_give_up();
+	give_back();
+}
+
+static void *run(void *unused)
+{
+	speculate();
+	speculation_write(&speculation.phase, PHASE_ENDED);
+	return NULL;
+}
+
+static void before_fork(void)
+{
+	if (speculation_is_ours())
+		speculation_wait(&speculation.is_loading, 1, FORK_LIMIT_US);
+}
+
+/* Natively this child would have none of these. */
+static void in_fork_child(void)
+{
+	if (speculation_read(&speculation.phase) >= PHASE_INIT &&
+		speculation_read(&speculation.verdict) == VERDICT_OPEN)
+		quiet_files_close();
+}
+
+static void at_exit(void *unused)
+{
+	if (!speculation_is_ours())
+		return;
+	speculation_write(&speculation.is_leaving, 1);
+	if (speculation_read(&speculation.phase) == PHASE_INIT)
+		speculation_wait(&speculation.phase, PHASE_INIT, EXIT_LIMIT_US);
+	speculation_wait(&speculation.context, CONTEXT_BUSY, EXIT_LIMIT_US);
+}
+
+/* On the program's thread. Nothing is begun where the thread cannot be had. */
+static void start_thread(void)
+{
+	uint32_t none = 0;
+
+	if (!__atomic_compare_exchange_n(
+		    &is_started, &none, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ||
+		quiet_snapshot())
+		return;
+	speculation.pid = getpid();
+	claim_note_process();
+	speculation_write(&speculation.phase, PHASE_STARTED);
+	threads_at_fork(before_fork, NULL, in_fork_child);
+	threads_at_exit(at_exit);
+	if (threads_start(run))
+		speculation_write(&speculation.phase, PHASE_ENDED);
+}
+
+void speculate_begin(int argc, char **argv)
+{
+	struct locate_request request = {.driver = start_settings()->driver};
+	char path[PATH_MAX];
+
+	if (start_is_off() || start_settings()->speculate == SPECULATE_OFF)
+		return;
+	situation_begin(argc, argv);
+	observe_begin();
+	if (situation_has_cause() && !locate_driver(&request, path) &&
+		!situation_read(path, &situation)) {
+		decide_start(&situation, &decision);
+		log_debug("speculation: %s", decision.reason);
+	}
+	is_ready = true;
+	if (decision.what != DECIDE_NOTHING && decision.moment == DECIDE_AT_START)
+		start_thread();
+	if (was_looked_up)
+		speculate_looked_up();
+}
+
+void speculate_looked_up(void)
+{
+	if (!is_ready) {
+		was_looked_up = true;
+		return;
+	}
+	client_note_lookup();
+	observe_lookup();
+	if (decision.what != DECIDE_NOTHING)
+		start_thread();
+}

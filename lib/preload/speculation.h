@@ -1,0 +1,67 @@
+/* What the speculative thread and the program's threads share about the one speculation of this
+ * process.
+ *
+ *   phase   (the thread):   NONE -> STARTED -> INIT -> INIT_DONE -> CONTEXT -> ENDED
+ *                                       +----------> ENDED   (nothing to do, or the program was
+ * first) verdict (the program):  OPEN -> CLAIMING -> COMMITTED
+ *                                      +------> SQUASHED, CANCELLED
+ *   context (both):         NONE -> BUSY -> HELD -> TAKEN       TAKEN: the program's reference
+ *                             |       |       +---> GIVEN_UP    GIVEN_UP: released, or never made
+ *                             +-------+-----------> GIVEN_UP
+ *
+ * Each is one futex word. The thread enters INIT and then looks at the verdict; the program writes
+ * CLAIMING and then looks at the phase: so one of them always sees the other. Waits have a limit.
+ */
+#pragma once
+
+#include "driver/abi.h"
+#include "profile/decide.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum phase { PHASE_NONE, PHASE_STARTED, PHASE_INIT, PHASE_INIT_DONE, PHASE_CONTEXT, PHASE_ENDED };
+enum { VERDICT_OPEN, VERDICT_CLAIMING, VERDICT_COMMITTED, VERDICT_SQUASHED, VERDICT_CANCELLED };
+enum { CONTEXT_NONE, CONTEXT_BUSY, CONTEXT_HELD, CONTEXT_TAKEN, CONTEXT_GIVEN_UP };
+
+struct speculation {
+	pid_t pid; /* whose; a fork child finds its parent's here */
+	uint32_t phase;
+	uint32_t verdict;
+	uint32_t context;
+	uint32_t is_leaving; /* the program is at its exit: begin nothing more */
+	uint32_t is_loading; /* the thread is in the loader: a fork waits for that */
+	uint64_t give_back_us;
+	/* Results; written before the phase that tells of them. */
+	CUresult init_rc;
+	uint64_t init_us;
+	CUresult context_rc;
+	uint64_t context_us;
+	int device;
+	CUcontext handle;
+	unsigned int flags; /* that the context was made with */
+	enum decide_what what;
+};
+
+extern struct speculation speculation;
+
+static inline uint32_t speculation_read(const uint32_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+/* Stores and wakes whoever waits for the word. */
+void speculation_write(uint32_t *word, uint32_t value);
+
+/* Replaces `from` by `to`; false where the word holds something else. Wakes likewise. */
+bool speculation_change(uint32_t *word, uint32_t from, uint32_t to);
+
+/* Waits while the word is `value`, at most that long. False where it still is. */
+bool speculation_wait(const uint32_t *word, uint32_t value, uint64_t limit_us);
+
+/* Is the thread inside the driver now? */
+bool speculation_is_inside(void);
+
+/* Is this process the one that speculates, and has it begun? */
+bool speculation_is_ours(void);
