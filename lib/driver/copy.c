@@ -3,6 +3,7 @@
  * leave a descriptor of its own behind. */
 #include "driver/copy.h"
 
+#include "base/file_status.h"
 #include "driver/loader.h"
 
 #include <dirent.h>
@@ -85,7 +86,7 @@ int copy_open_fresh(const char *path, struct driver_copy *ret_copy)
 
 	if (source < 0)
 		return -errno;
-	if (fstat(source, &status)) {
+	if (file_status(source, &status)) {
 		error = -errno;
 		kinds = 0;
 	}

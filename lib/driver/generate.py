@@ -50,7 +50,8 @@ def stubs(rows):
             name = f".Lstub_{name}"
         else:
             out += [f"\t.globl {name}", f"\t.type {name}, @function"]
-        out += ["\t.p2align 5", f"{name}:", "\tendbr64", f"\tmovq driver_slots+{8 * number}(%rip), %r11",
+        out += ["\t.p2align 5", f"{name}:", "\tendbr64",
+                f"\tmovq driver_slots+{8 * number}(%rip), %r11",
                 "\ttestq %r11, %r11", "\tje 1f", "\tjmp *%r11",
                 f"1:\tmovl ${number}, %r11d", "\tjmp driver_stub_resolve"]
         out += ["" if row.abi_symbol == NOTICED else f"\t.size {name}, .-{name}", ""]

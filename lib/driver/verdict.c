@@ -2,6 +2,7 @@
  * allocation, no lock. Writing runs in hearthd and hearth. */
 #include "driver/verdict.h"
 
+#include "base/file_status.h"
 #include "base/state_dir.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEXT_MAX 1024
+#define TEXT_MAX 2048
 static const char passed[] = "hearth undo 1 passed\n";
 static const char failed[] = "hearth undo 1 failed\n";
 
@@ -42,7 +43,7 @@ enum verdict verdict_read(const char *state_dir, const struct build_id *driver)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return VERDICT_NONE;
-	if (!fstat(fd, &status) && S_ISREG(status.st_mode) &&
+	if (!file_status(fd, &status) && S_ISREG(status.st_mode) &&
 		(status.st_uid == geteuid() || !status.st_uid) &&
 		!(status.st_mode & (S_IWGRP | S_IWOTH))) {
 		size = read(fd, text, sizeof(text) - 1);
@@ -56,30 +57,16 @@ enum verdict verdict_read(const char *state_dir, const struct build_id *driver)
 	return verdict;
 }
 
-static size_t format(const struct undo_verdict *verdict, char text[TEXT_MAX])
-{
-	bool is_passed = true;
-	size_t length;
-
-	for (int i = 0; i < UNDO_SCENARIOS; i++)
-		is_passed &= verdict->scenario[i].result == UNDO_PASSED;
-	length = strlen(strcpy(text, is_passed ? passed : failed));
-	for (int i = 0; i < UNDO_SCENARIOS; i++)
-		length += (size_t)snprintf(text + length, TEXT_MAX - length,
-			"%s result %d rc %d at %s, %llu us\n", undo_scenario_name(i),
-			verdict->scenario[i].result, verdict->scenario[i].rc,
-			verdict->scenario[i].step,
-			(unsigned long long)verdict->scenario[i].took_us);
-	return length;
-}
-
 int verdict_write(
-	const char *state_dir, const struct build_id *driver, const struct undo_verdict *verdict)
+	const char *state_dir, const struct build_id *driver, bool is_passed, const char *details)
 {
 	char path[PATH_MAX], temporary[PATH_MAX], folder[PATH_MAX], suffix[32], text[TEXT_MAX];
-	size_t size = format(verdict, text);
+	size_t size;
 	int error, fd;
 
+	size = (size_t)snprintf(text, sizeof(text), "%s%s", is_passed ? passed : failed, details);
+	if (size >= sizeof(text))
+		return -EMSGSIZE;
 	snprintf(suffix, sizeof(suffix), ".new-%d", getpid());
 	error = verdict_path(state_dir, driver, "", path);
 	if (!error)

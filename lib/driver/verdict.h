@@ -2,7 +2,7 @@
 #pragma once
 
 #include "driver/build_id.h"
-#include "driver/undo.h"
+#include <stdbool.h>
 
 enum verdict { VERDICT_NONE, VERDICT_PASSED, VERDICT_FAILED };
 
@@ -11,6 +11,7 @@ enum verdict { VERDICT_NONE, VERDICT_PASSED, VERDICT_FAILED };
  */
 enum verdict verdict_read(const char *state_dir, const struct build_id *driver);
 
-/* Stores a verdict (0600, replaced atomically). 0 or a negative errno. */
+/* Stores a verdict (0600, replaced atomically), with text for people behind it. 0 or a negative
+ * errno. */
 int verdict_write(
-	const char *state_dir, const struct build_id *driver, const struct undo_verdict *verdict);
+	const char *state_dir, const struct build_id *driver, bool is_passed, const char *details);

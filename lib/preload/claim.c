@@ -5,6 +5,7 @@
 #include "preload/claim.h"
 
 #include "base/clock.h"
+#include "base/file_status.h"
 #include "base/log.h"
 #include "driver/copy.h"
 #include "driver/quiet.h"
@@ -47,7 +48,7 @@ static void read_process(struct process *ret_process)
 	memset(ret_process, 0, sizeof(*ret_process));
 	ret_process->uid = geteuid();
 	ret_process->gid = getegid();
-	if (!stat("/", &root)) {
+	if (!file_status_at(AT_FDCWD, "/", 0, &root)) {
 		ret_process->root_device = root.st_dev;
 		ret_process->root_inode = root.st_ino;
 	}

@@ -164,7 +164,7 @@ static void write_down(void)
 	seen.outcome = outcome();
 	seen.is_wrong_device = seen.outcome == LEARN_UNUSED && seen.context_count &&
 			       speculation.handle && seen.contexts[0].device != speculation.device;
-	error = learn_run(folder, identity, &seen);
+	error = learn_run(folder, PROFILE_SYSTEM_DIR, identity, &seen);
 	if (error)
 		log_info("profile in %s: %s", folder, strerror(-error));
 	errno = kept;

@@ -1,6 +1,7 @@
 /* Runs the undo self-test on the driver at the path given and prints a line for each scenario. With
  * a state folder it stores the verdict there. */
 #include "driver/verdict.h"
+#include "undo/undo.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 int main(int argc, char **argv)
 {
 	struct undo_verdict verdict;
+	char text[UNDO_TEXT_MAX];
 	int outcome;
 
 	if (argc < 2 || argc > 3) {
@@ -19,16 +21,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "undo_check: error %d\n", -outcome);
 		return 2;
 	}
-	for (int i = 0; i < UNDO_SCENARIOS; i++)
-		printf("%s %s rc=%d at \"%s\" %.1f ms\n", undo_scenario_name(i),
-			verdict.scenario[i].result == UNDO_PASSED ? "passed" : "FAILED",
-			verdict.scenario[i].rc, verdict.scenario[i].step,
-			(double)verdict.scenario[i].took_us / 1000);
+	undo_format(&verdict, text);
+	fputs(text, stdout);
 	if (argc == 3) {
 		struct build_id id;
 
 		if (build_id_of_file(open(argv[1], O_RDONLY | O_CLOEXEC), &id) ||
-			verdict_write(argv[2], &id, &verdict)) {
+			verdict_write(argv[2], &id, !outcome, text)) {
 			fprintf(stderr, "undo_check: no verdict stored in %s\n", argv[2]);
 			return 2;
 		}

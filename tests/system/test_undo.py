@@ -5,7 +5,7 @@ from harness import PROGRAMS, SIM, SystemTest, main
 class Undo(SystemTest):
     def check(self, **settings):
         done = self.run_program(PROGRAMS / "undo_check", SIM, env={**self.env, **settings})
-        lines = dict(line.split(" ", 1) for line in done.stdout.decode().splitlines())
+        lines = dict(line.split(": ", 1) for line in done.stdout.decode().splitlines())
         return done.returncode, lines
 
     def test_every_scenario_passes(self):
@@ -23,12 +23,12 @@ class Undo(SystemTest):
         status, lines = self.check(SIMCUDA_SPEED="0", SIMCUDA_FAIL="cuInit:999")
         self.assertEqual(status, 1)
         for text in lines.values():
-            self.assertIn("FAILED rc=999 at \"speculative cuInit\"", text)
+            self.assertIn("failed with 999 at \"speculative cuInit\"", text)
 
     def test_a_context_that_does_not_compute_is_found(self):
         status, lines = self.check(SIMCUDA_SPEED="0", SIMCUDA_FAIL="cuMemAlloc_v2:2")
         self.assertEqual(status, 1)
-        self.assertIn("FAILED rc=2 at \"cuMemAlloc\"", lines["squash"])
+        self.assertIn("failed with 2 at \"cuMemAlloc\"", lines["squash"])
         self.assertIn("passed", lines["changed"])
 
 

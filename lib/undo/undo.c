@@ -1,6 +1,6 @@
 /* The undo self-test. Runs in a process of ours (hearthd, hearth) and, for each scenario, in a
  * throw-away child of it, which may crash or hang. Must never run in a user's program. */
-#include "driver/undo.h"
+#include "undo/undo.h"
 
 #include "base/clock.h"
 #include "driver/copy.h"
@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -23,6 +24,14 @@
 #define CUDA_ERROR_NO_DEVICE 100
 
 static const char *const names[UNDO_SCENARIOS] = {"pristine", "fork", "squash", "changed"};
+
+static const char *const results[] = {
+	[UNDO_PASSED] = "passed",
+	[UNDO_FAILED] = "failed",
+	[UNDO_DIED] = "died",
+	[UNDO_HUNG] = "hung",
+	[UNDO_NOT_RUN] = "not run",
+};
 
 /* The entries the scenarios use, in one copy. */
 struct entries {
@@ -288,7 +297,13 @@ int undo_test(const char *driver_path, struct undo_verdict *ret_verdict)
 	return outcome;
 }
 
-const char *undo_scenario_name(enum undo_scenario scenario)
+void undo_format(const struct undo_verdict *verdict, char ret_text[UNDO_TEXT_MAX])
 {
-	return names[scenario];
+	size_t length = 0;
+
+	for (int i = 0; i < UNDO_SCENARIOS; i++)
+		length += (size_t)snprintf(ret_text + length, UNDO_TEXT_MAX - length,
+			"%s: %s with %d at \"%s\", %.1f ms\n", names[i],
+			results[verdict->scenario[i].result], verdict->scenario[i].rc,
+			verdict->scenario[i].step, (double)verdict->scenario[i].took_us / 1000);
 }

@@ -38,5 +38,6 @@ struct undo_verdict {
  * has passed, else 1 (the verdict says which), or a negative errno. */
 int undo_test(const char *driver_path, struct undo_verdict *ret_verdict);
 
-/* "pristine", "fork", "squash", "changed". */
-const char *undo_scenario_name(enum undo_scenario scenario);
+/* One line a scenario, for people: "fork: passed with 0 at \"cuMemFree\", 497.0 ms". */
+#define UNDO_TEXT_MAX 512
+void undo_format(const struct undo_verdict *verdict, char ret_text[UNDO_TEXT_MAX]);
