@@ -3,7 +3,7 @@
  * leave a descriptor of its own behind. */
 #include "driver/copy.h"
 
-#include "base/file_status.h"
+#include "base/status.h"
 #include "driver/loader.h"
 
 #include <dirent.h>
@@ -86,7 +86,7 @@ int copy_open_fresh(const char *path, struct driver_copy *ret_copy)
 
 	if (source < 0)
 		return -errno;
-	if (file_status(source, &status)) {
+	if (status_of_fd(source, &status)) {
 		error = -errno;
 		kinds = 0;
 	}

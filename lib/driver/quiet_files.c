@@ -3,7 +3,7 @@
  * locks nothing. */
 #include "driver/quiet_files.h"
 
-#include "base/file_status.h"
+#include "base/status.h"
 #include "driver/quiet.h"
 
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static int opened(int fd)
 		return fd;
 	}
 	files[count].fd = fd;
-	if (!file_status(fd, &status)) {
+	if (!status_of_fd(fd, &status)) {
 		files[count].device = status.st_dev;
 		files[count].inode = status.st_ino;
 	}
@@ -135,7 +135,7 @@ bool quiet_files_are_valid(void)
 		struct stat status;
 
 		if (files[i].fd >= 0 &&
-			(file_status(files[i].fd, &status) || status.st_dev != files[i].device ||
+			(status_of_fd(files[i].fd, &status) || status.st_dev != files[i].device ||
 				status.st_ino != files[i].inode))
 			return false;
 	}

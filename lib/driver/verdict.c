@@ -2,8 +2,8 @@
  * allocation, no lock. Writing runs in hearthd and hearth. */
 #include "driver/verdict.h"
 
-#include "base/file_status.h"
 #include "base/state_dir.h"
+#include "base/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ enum verdict verdict_read(const char *state_dir, const struct build_id *driver)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return VERDICT_NONE;
-	if (!file_status(fd, &status) && S_ISREG(status.st_mode) &&
+	if (!status_of_fd(fd, &status) && S_ISREG(status.st_mode) &&
 		(status.st_uid == geteuid() || !status.st_uid) &&
 		!(status.st_mode & (S_IWGRP | S_IWOTH))) {
 		size = read(fd, text, sizeof(text) - 1);

@@ -5,8 +5,8 @@
 #include "preload/claim.h"
 
 #include "base/clock.h"
-#include "base/file_status.h"
 #include "base/log.h"
+#include "base/status.h"
 #include "driver/copy.h"
 #include "driver/quiet.h"
 #include "driver/quiet_files.h"
@@ -48,7 +48,7 @@ static void read_process(struct process *ret_process)
 	memset(ret_process, 0, sizeof(*ret_process));
 	ret_process->uid = geteuid();
 	ret_process->gid = getegid();
-	if (!file_status_at(AT_FDCWD, "/", 0, &root)) {
+	if (!status_of_path("/", &root)) {
 		ret_process->root_device = root.st_dev;
 		ret_process->root_inode = root.st_ino;
 	}

@@ -4,7 +4,7 @@
 #include "profile/folder.h"
 
 #include "base/clock.h"
-#include "profile/status.h"
+#include "base/status.h"
 
 #include <errno.h>
 #include <fcntl.h>

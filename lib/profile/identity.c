@@ -3,8 +3,8 @@
  * FIFOs, the offset of a descriptor), never allocate, and never fail for an odd command line. */
 #include "profile/identity.h"
 
+#include "base/status.h"
 #include "profile/command.h"
-#include "profile/status.h"
 
 #include <errno.h>
 #include <fcntl.h>

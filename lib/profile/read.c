@@ -1,8 +1,8 @@
 /* Reading a profile. Runs in the user's process at its start: open, fstat, read, close and nothing
  * else; no allocation; no message. Whatever is odd counts as no profile. */
+#include "base/status.h"
 #include "profile/extension.h"
 #include "profile/profile.h"
-#include "profile/status.h"
 
 #include <errno.h>
 #include <fcntl.h>

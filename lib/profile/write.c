@@ -3,9 +3,9 @@
  * it is killed, no temporary file. */
 #include "base/clock.h"
 #include "base/state_dir.h"
+#include "base/status.h"
 #include "profile/extension.h"
 #include "profile/profile.h"
-#include "profile/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
