@@ -1,120 +1,24 @@
 """`hearth doctor -- CMD`: would Hearth be asked, and if not, why. Each case is a program made here,
 and never run: doctor only looks."""
-import json
 import os
 import shutil
 import stat
 import struct
 import subprocess
-import tempfile
 import unittest
 from pathlib import Path
 
 import harness
 from compiled import compile_c
+from doctor_case import DoctorTest
 
 NOBODY = 65534
 SETUID_PROGRAMS = ("/usr/bin/passwd", "/usr/bin/su", "/bin/su", "/usr/bin/chfn")
 VFS_CAP_REVISION_2, VFS_CAP_EFFECTIVE, CAP_NET_RAW = 0x02000000, 1, 13
 EM_386, ELFCLASS32 = 3, 1
 
-MOST_ALLOCATIONS = 2000
-FAILING = """
-#include <dlfcn.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <unistd.h>
 
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *old, size_t size);
-static int count, at = -1, has_failed;
-
-static int fails(void)
-{
-	if (at < 0)
-		at = getenv("FAIL_AT") ? atoi(getenv("FAIL_AT")) : 0;
-	has_failed |= ++count == at;
-	return count == at;
-}
-
-void *malloc(size_t size) { return fails() ? 0 : __libc_malloc(size); }
-void *calloc(size_t n, size_t size) { return fails() ? 0 : __libc_calloc(n, size); }
-void *realloc(void *old, size_t size) { return fails() ? 0 : __libc_realloc(old, size); }
-
-__attribute__((destructor)) static void end(void)
-{
-	if (at > 0 && !has_failed && write(2, "none failed\\n", 12) < 0)
-		_exit(9);
-}
-"""
-EXPLAINED = (harness.SOURCE / "lib/doctor/README.md").read_text()
-
-
-class Doctor(harness.SystemTest):
-    @classmethod
-    def setUpClass(cls):
-        """hearth installed with a libhearth.so that has only its name, and a driver likewise."""
-        cls.made = Path(tempfile.mkdtemp(prefix="hearth-doctor-"))
-        cls.addClassCleanup(shutil.rmtree, cls.made, ignore_errors=True)
-        cls.made.chmod(0o755)
-        (cls.made / "bin").mkdir()
-        cls.hearth = shutil.copy(harness.HEARTH, cls.made / "bin/hearth")
-        cls.library = compile_c(cls.made / "lib/hearth/libhearth.so", "-Wl,-soname,libcuda.so.1",
-                                shared=True, text="int cuInit(int flags) { return flags; }")
-        cls.driver = compile_c(cls.made / "driver/libcuda.so.1", "-Wl,-soname,libcuda.so.1",
-                               shared=True, text="int cuInit(int flags) { return flags; }")
-        (cls.made / "driver/libcuda.so").symlink_to("libcuda.so.1")
-        cls.plain = compile_c(cls.made / "programs/plain")
-        cls.libc_loader = b"/lib64/ld-linux-x86-64.so.2"
-
-    def setUp(self):
-        super().setUp()
-        self.dir.chmod(0o755)
-        self.env.update(HEARTH_DRIVER=str(self.driver), HOME=str(self.dir),
-                        HEARTH_SOCKET=str(self.dir / "no-broker"))
-
-    def doctor(self, *words, env=None, **options):
-        """The exit status, and the findings by id."""
-        done = self.run_program(self.hearth, "doctor", "--json", *words, env=env, **options)
-        self.assertIn(done.returncode, (0, 1), done.stderr)
-        answer = json.loads(done.stdout)
-        self.answer = answer
-        for finding in answer["findings"]:
-            self.assertIn(f"`{finding['id']}`", EXPLAINED)
-        return done.returncode, {finding["id"]: finding for finding in answer["findings"]}
-
-    def assert_not_intercepted(self, why, *words, **options):
-        status, findings = self.doctor("--", *words, **options)
-        self.assertIn(why, findings)
-        self.assertEqual(findings[why]["severity"], "problem", findings)
-        self.assertEqual((status, self.answer["intercepted"]), (1, False), findings)
-        return findings
-
-    def assert_intercepted(self, *words, **options):
-        status, findings = self.doctor("--", *words, **options)
-        self.assertEqual((status, self.answer["intercepted"]), (0, True), findings)
-        return findings
-
-    def script(self, name, text):
-        path = self.dir / name
-        path.write_text(text)
-        path.chmod(0o755)
-        return path
-
-    def with_preload(self, library):
-        """The environment of a doctor that itself runs under this preload. The option is for a
-        doctor built with ASan, as tools/check builds it."""
-        return {**self.env, "LD_PRELOAD": str(library),
-                "ASAN_OPTIONS": "verify_asan_link_order=0"}
-
-    def named(self, name, source=None):
-        """A program of that name, first in PATH."""
-        folder = self.dir / "path"
-        folder.mkdir(exist_ok=True)
-        shutil.copy(source or self.plain, folder / name)
-        self.env["PATH"] = f"{folder}:{os.environ['PATH']}"
-
+class Doctor(DoctorTest):
     # What is intercepted
 
     def test_a_plain_program_is_intercepted(self):
@@ -306,29 +210,6 @@ class Doctor(harness.SystemTest):
         self.script("b", f"#!{self.dir}/a\n")
         self.assert_not_intercepted("too-deep", self.dir / "a")
 
-    def test_damaged_programs_do_no_harm(self):
-        whole = self.plain.read_bytes()
-        step = len(whole) // 16
-        damaged = [whole[:size] for size in (1, 4, 16, 63, 64, 200, *range(step, len(whole), step))]
-        damaged += [whole[:at] + b"\xff" * 8 + whole[at + 8:] for at in range(16, 512, 24)]
-        program = self.dir / "program"
-        for content in damaged:
-            program.write_bytes(content)
-            program.chmod(0o755)
-            self.doctor("--", program)
-
-    def test_odd_first_lines_do_no_harm(self):
-        for text in ("#!", "#!\n", "#! \t\n", "#!\0/bin/sh\n", "#!" + "/" * 300, "#!/bin/sh",
-                     "#!/bin/sh \xff\x01 -x\n", "#! env -S ''\n", "#!/usr/bin/env -S\n",
-                     "#!/usr/bin/env -u\n", "#!/usr/bin/env\n", "\x7fELF", ""):
-            with self.subTest(text=text):
-                self.doctor("--", self.script("a", text))
-
-    def test_what_is_no_file_is_no_program(self):
-        os.mkfifo(self.dir / "fifo", 0o755)
-        self.assert_not_intercepted("not-found", self.dir / "fifo")
-        self.assert_not_intercepted("not-found", self.dir)
-
     # Drivers by other ways
 
     def test_a_search_path_to_a_real_driver_is_a_note(self):
@@ -441,25 +322,6 @@ class Doctor(harness.SystemTest):
         _, findings = self.doctor(env={**self.env, "HEARTH_SOCKET": "/" + "x" * 200})
         self.assertEqual(findings["broker"]["severity"], "warning")
 
-    def test_memory_that_runs_out_at_any_moment(self):
-        """Every allocation fails once: doctor ends, with a verdict or with a message."""
-        if any(name in Path(self.hearth).read_bytes() for name in (b"__asan_init", b"__tsan_init")):
-            self.skipTest("a sanitizer has its own allocator")
-        failing = compile_c(self.dir / "libfail.so", "-ldl", shared=True, text=FAILING)
-        words = [self.hearth, "doctor", "--json", "--", "env", "A=1", "timeout", "5",
-                 self.script("a", f"#!/usr/bin/env -S {self.plain} -x\n")]
-        whole = self.run_program(*words, env={**self.env, "LD_PRELOAD": str(failing)})
-        for at in range(1, MOST_ALLOCATIONS):
-            done = self.run_program(*words, env={**self.env, "LD_PRELOAD": str(failing),
-                                                 "FAIL_AT": str(at)})
-            if done.stderr.endswith(b"none failed\n"):
-                self.assertEqual(done.stdout, whole.stdout)
-                return
-            self.assertIn(done.returncode, (0, 1), (at, done))
-            if not done.stderr:
-                json.loads(done.stdout)
-        self.fail(f"more than {MOST_ALLOCATIONS} allocations")
-
     # How it is asked
 
     def test_without_a_command_all_is_well(self):
@@ -479,12 +341,6 @@ class Doctor(harness.SystemTest):
         self.assertRegex(lines[at], r"^problem  env-i +`env -i` drops LD_PRELOAD$")
         self.assertRegex(lines[at + 1], r"^ +-> env -i \.\.\. hearth run PROGRAM")
         self.assertRegex(lines[-1], r"^problem  command +env would not be intercepted$")
-
-    def test_hostile_names_reach_neither_terminal_nor_json_raw(self):
-        name = self.dir / "a\x1b[31m\n"
-        done = self.run_program(self.hearth, "doctor", "--", name)
-        self.assertNotIn(b"\x1b", done.stdout)
-        self.assert_not_intercepted("not-found", os.fsdecode(b"/nowhere/\xff\xfe"))
 
 
 if __name__ == "__main__":
