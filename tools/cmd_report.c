@@ -45,10 +45,10 @@ static int load_history(struct run_log *log)
 	length = strlen(own);
 	if (!rc) {
 		snprintf(own + length, sizeof(own) - length, "/" HISTORY_NAME);
-		rc = load_file(own, 0, log);
+		rc = load_file(own, log);
 	}
 	snprintf(system, sizeof(system), SYSTEM_HISTORY "/%u/" HISTORY_NAME, (unsigned)getuid());
-	system_rc = load_file(system, 0, log);
+	system_rc = load_file(system, log);
 	if (rc && rc != -ENOENT)
 		return command_fail(COMMAND_FAILED, "%s: %s", own, strerror(-rc));
 	if (system_rc && system_rc != -ENOENT)
@@ -64,7 +64,7 @@ static int load_all(int count, char **paths, struct run_log *log)
 	if (!count)
 		return load_history(log);
 	for (int i = 0; i < count; i++) {
-		int rc = load_file(paths[i], 0, log);
+		int rc = load_file(paths[i], log);
 
 		if (rc)
 			return command_fail(COMMAND_FAILED, "%s: %s", paths[i], strerror(-rc));

@@ -1,6 +1,7 @@
 /* `hearth run`: puts a program under Hearth and becomes it. Never waits for the broker, keeps
  * nothing open in the program. With --report it stays, as the program's parent, and shows the run's
  * first calls when it has ended. */
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/settings.h"
 #include "broker/spawn.h"
@@ -16,7 +17,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,10 +26,10 @@ struct request {
 	char **words;
 };
 
-/* The log that --report reads: the user's, from where it ended before, or one of our own. */
+/* The log that --report reads: the user's, what it is added by this run, or one of our own. */
 struct record_log {
 	char path[PATH_MAX];
-	long offset;
+	uint64_t began_us; /* realtime */
 	bool is_ours;
 };
 
@@ -105,21 +105,16 @@ static int exec_failed(const char *program, int error)
 	return command_fail(child_exec_status(error), "%s: %s", program, strerror(error));
 }
 
-/* A log of our own, unless the user has one that is the same file for every process. */
 static int open_record_log(struct record_log *ret_log)
 {
 	const char *users = env_get(ENV_HEARTH_LOG);
-	struct record_log log = {.is_ours = true};
-	struct stat info;
+	struct record_log log = {.began_us = clock_realtime_us(), .is_ours = !users};
 	int fd, rc;
 
-	if (users && !strchr(users, '%') && strlen(users) < sizeof(log.path)) {
+	if (users) {
+		if (strlen(users) >= sizeof(log.path))
+			return command_fail(CHILD_OWN_ERROR, "HEARTH_LOG: the path is too long");
 		strcpy(log.path, users);
-		log.is_ours = false;
-		log.offset = stat(users, &info) ? 0 : (long)info.st_size;
-	} else if (users) {
-		return command_fail(CHILD_OWN_ERROR,
-			"--report reads one log: '%s' is another for each process", users);
 	} else {
 		rc = scratch_make("report", log.path, &fd);
 		if (rc)
@@ -178,9 +173,13 @@ static int run_and_report(const struct request *request)
 	if (rc)
 		return rc;
 	rc = child_run(&options, &end);
-	load_rc = rc ? 0 : load_file(log.path, log.offset, &runs);
+	load_rc = rc            ? 0
+		  : log.is_ours ? load_file(log.path, &runs)
+				: load_pattern(log.path, log.began_us, &runs);
 	if (log.is_ours)
 		unlink(log.path);
+	else
+		runs.damaged = 0; /* by whom, and when, is not known */
 	if (rc > 0)
 		return exec_failed(request->words[0], rc);
 	if (rc < 0)

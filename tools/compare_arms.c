@@ -267,7 +267,7 @@ static int run_once(struct arms *arms, bool is_native, const char *name, struct 
 	rc = check_end(arms, ret_end, name, errors_from);
 	if (rc)
 		return rc;
-	rc = load_file(arms->log, 0, ret_log);
+	rc = load_file(arms->log, ret_log);
 	return rc ? command_fail(COMMAND_FAILED, "%s: %s", arms->log, strerror(-rc)) : COMMAND_OK;
 }
 

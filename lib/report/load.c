@@ -252,17 +252,14 @@ int load_stream(FILE *from, struct run_log *log)
 	return rc;
 }
 
-int load_file(const char *path, long offset, struct run_log *log)
+int load_file(const char *path, struct run_log *log)
 {
 	FILE *from = !strcmp(path, "-") ? stdin : fopen(path, "re");
 	int rc;
 
 	if (!from)
 		return -errno;
-	if (offset && fseek(from, offset, SEEK_SET))
-		rc = -errno;
-	else
-		rc = load_stream(from, log);
+	rc = load_stream(from, log);
 	if (from != stdin)
 		fclose(from);
 	return rc;

@@ -7,9 +7,14 @@
 
 #include <stdio.h>
 
-/* Adds what the stream holds, from where it stands to its end. Returns 0, -ENOMEM, or the negative
+/* Adds what the stream holds. Returns 0, -ENOMEM, or the negative
  * errno of a failed read. */
 int load_stream(FILE *from, struct run_log *log);
 
-/* The same for a file, from `offset` on; "-" is the standard input. Also the errno of open. */
-int load_file(const char *path, long offset, struct run_log *log);
+/* The same for a file; "-" is the standard input. Also the errno of open. */
+int load_file(const char *path, struct run_log *log);
+
+/* The same for a HEARTH_LOG value, in which %p is any pid, %h any host and %% a percent sign: all
+ * files it stands for that were written to since `since_us` (realtime), and of them the runs that
+ * began since then. -ENOENT where there is none. */
+int load_pattern(const char *pattern, uint64_t since_us, struct run_log *log);

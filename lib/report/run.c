@@ -136,6 +136,19 @@ static void run_done(struct run *run)
 	free(run->exit);
 }
 
+void run_log_drop_before(struct run_log *log, uint64_t start_us)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < log->count; i++) {
+		if (log->runs[i].start_us < start_us)
+			run_done(&log->runs[i]);
+		else
+			log->runs[kept++] = log->runs[i];
+	}
+	log->count = kept;
+}
+
 void run_log_done(struct run_log *log)
 {
 	for (size_t i = 0; i < log->count; i++)

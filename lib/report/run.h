@@ -62,4 +62,8 @@ struct run_record *run_add_record(struct run *run);
 
 /* Orders runs, and the records in each, by their beginning. */
 void run_log_sort(struct run_log *log);
+
+/* Forgets the runs that began before a moment (realtime). */
+void run_log_drop_before(struct run_log *log, uint64_t start_us);
+
 void run_log_done(struct run_log *log);

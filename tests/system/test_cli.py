@@ -117,6 +117,15 @@ class Cli(harness.SystemTest):
         self.assertEqual((len(report["runs"]), report["damaged_lines"]), (2, 1))
         self.assertIn(b"1 damaged line was skipped", self.hearth("report", log).stderr)
 
+    def test_report_option_reads_one_log_per_process(self):
+        odd = self.dir / "a*[b]%d"
+        odd.mkdir()
+        log = str(odd).replace("%", "%%") + "/log.%h.%p"
+        for _ in range(2):
+            result = self.hearth("run", "--json", "--log", log, *PROGRAM, status=0)
+            self.assertEqual(len(json.loads(result.stderr)["runs"]), 1)
+        self.assertEqual(len(list(odd.iterdir())), 2)
+
     def test_report_says_where_no_cuda_was_seen(self):
         result = self.hearth("run", "--report", "true", status=0)
         self.assertIn(b"no CUDA call was seen", result.stderr)
