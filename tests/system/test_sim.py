@@ -1,4 +1,4 @@
-"""The simulated driver: the same rules as the H200's driver, its settings, its machine."""
+"""The simulated driver: its entries, settings, machine, and its life in a process."""
 import json
 import os
 import re
@@ -6,72 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-import unittest
-from pathlib import Path
 
 import harness
-
-SIMPLE = harness.PROGRAMS / "simple_driver"
-RULES = harness.PROGRAMS / "driver_rules"
-MIB = 1 << 20
-# Runs a few calls from Python: prints what each returned.
-CALLS = """
-import ctypes, os, sys, threading
-cuda = ctypes.CDLL("libcuda.so.1")
-def memory():
-    free, total = ctypes.c_size_t(), ctypes.c_size_t()
-    rc = cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
-    return rc or (total.value - free.value) >> 20
-def context(device=0):
-    handle = ctypes.c_void_p()
-    rc = cuda.cuDevicePrimaryCtxRetain(ctypes.byref(handle), device)
-    return rc or cuda.cuCtxSetCurrent(handle)
-def count():
-    number = ctypes.c_int(-1)
-    return cuda.cuDeviceGetCount(ctypes.byref(number)) or f"{number.value} devices"
-def alloc(mib):
-    return cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(mib << 20))
-"""
+from sim import CALLS, SIMPLE, SimTest
 
 
-class SimTest(harness.SystemTest):
-    def setUp(self):
-        super().setUp()
-        self.env.update(LD_LIBRARY_PATH=str(harness.SIM.parent), SIMCUDA_SPEED="0")
-
-    def run_calls(self, code, **env):
-        """The lines that Python code on top of CALLS printed."""
-        done = self.run_program(sys.executable, "-c", CALLS + code, env={**self.env, **env})
-        self.assertEqual(done.stderr, b"")
-        return done.stdout.decode().split("\n")[:-1]
-
-    def start_holding(self, *words, **env):
-        """A simple_driver that has done its work and waits; ended with the test."""
-        process = subprocess.Popen([SIMPLE, *words, "hold"], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, env={**self.env, **env})
-        self.addCleanup(process.wait)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.stdin.close)
-        for line in process.stdout:
-            if line == b"ready\n":
-                return process
-        self.fail(f"simple_driver {words} ended with {process.wait()}")
-
-    def log(self, *command, **env):
-        """The calls of a program's run, as the driver logged them."""
-        path = self.dir / "calls"
-        done = self.run_program(*command, env={**self.env, "SIMCUDA_LOG": str(path), **env})
-        return done, [json.loads(line) for line in path.read_text().splitlines()]
-
-
-class Rules(SimTest):
-    def test_answers_as_the_h200_did(self):
-        self.env["SIMCUDA_DEVICES"] = "2"
-        done = self.run_program(RULES)
-        expected = (Path(__file__).parent / "driver_rules.txt").read_text()
-        self.assertEqual(done.stdout.decode().splitlines(), expected.splitlines())
-        self.assertEqual(done.returncode, 0)
-
+class Entries(SimTest):
     def test_every_symbol_of_the_spec_is_exported(self):
         rows = (harness.SOURCE / "lib/driver/driver_api.tsv").read_text().splitlines()[1:]
         symbols = [row.split("\t")[1] for row in rows]
@@ -312,14 +252,25 @@ class Process(SimTest):
                "print(cuda.cuInit(0), count())"
         self.assertEqual(self.run_calls(code), ["0 1 devices"])
 
-    def test_its_getenv_is_an_ordinary_slot(self):
-        text = subprocess.run(["readelf", "-rWd", harness.SIM], check=True,
-                              capture_output=True, text=True).stdout
-        for name in ("getenv", "dlopen", "pthread_create", "__register_atfork", "dladdr"):
-            self.assertRegex(text, rf"R_X86_64_JUMP_SLO\w* .* {name}@")
-        self.assertIn("SYMBOLIC", text)
-        self.assertIn("[libcuda.so.1]", text)
-        self.assertNotIn("BIND_NOW", text)
+    def test_the_loaders_lock_is_taken_where_it_is_asked_for(self):
+        code = """
+import time
+def timed(call):
+    loader = threading.Thread(target=lambda: ctypes.CDLL(sys.argv[1]))
+    loader.start(), time.sleep(0.2)
+    start = time.monotonic(); rc = call()
+    waited = time.monotonic() - start > 0.25
+    loader.join()
+    return rc, waited
+"""
+        slow = harness.PROGRAMS / "slow_constructor.so"
+        for call, env, waited in (("cuda.cuInit(0)", {}, True), ("context()", {}, False),
+                                  ("context()", {"SIMCUDA_LOADER_LOCK": "retain"}, True)):
+            first = "" if "Init" in call else "cuda.cuInit(0)"
+            done = self.run_program(
+                sys.executable, "-c", f"{CALLS}{code}{first}\nprint(timed(lambda: {call}))", slow,
+                env={**self.env, **env})
+            self.assertEqual(done.stdout, f"(0, {waited})\n".encode(), (call, env))
 
     def test_launch_blocking_is_read_at_the_retain(self):
         code = """
@@ -384,17 +335,6 @@ threads = [threading.Thread(target=lambda: answers.append((cuda.cuInit(0), conte
 print(set(answers), memory())
 """
         self.assertEqual(self.run_calls(code, SIMCUDA_SPEED="0.1")[0][:9], "{(0, 0)} ")
-
-    def test_threads_and_descriptors_come_and_go(self):
-        code = """
-def see():
-    names = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")
-             if os.path.lexists(f"/proc/self/fd/{fd}")]
-    return len(os.listdir("/proc/self/task")), sum("/dev/nvidia" in name for name in names)
-print(see(), cuda.cuInit(0), see(), context(), see(), cuda.cuDevicePrimaryCtxRelease_v2(0), see())
-"""
-        self.assertEqual(self.run_calls(code),
-                         ["(1, 0) 0 (2, 4) 0 (3, 20) 0 (2, 4)"])
 
     def test_the_end_takes_its_time_with_a_context(self):
         for mode, least, most in (("init", 0, 0.2), ("retain", 0.3, 10)):
