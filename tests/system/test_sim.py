@@ -255,8 +255,11 @@ class Process(SimTest):
     def test_the_loaders_lock_is_taken_where_it_is_asked_for(self):
         code = """
 import time
+libc = ctypes.CDLL(None)
+cuda.cuInit, cuda.cuDevicePrimaryCtxRetain, cuda.cuCtxSetCurrent  # dlsym takes the lock too
 def timed(call):
-    loader = threading.Thread(target=lambda: ctypes.CDLL(sys.argv[1]))
+    # Called so that Python's own lock is let go; ctypes.CDLL holds on to it.
+    loader = threading.Thread(target=lambda: libc.dlopen(sys.argv[1].encode(), 2))
     loader.start(), time.sleep(0.2)
     start = time.monotonic(); rc = call()
     waited = time.monotonic() - start > 0.25
