@@ -129,6 +129,13 @@ class Comparison(harness.SystemTest):
                       self.judged("echo x >> $PWD/../../count; "
                                   "exit $(wc -l < $PWD/../../count)")["differences"][0])
 
+    def test_a_learned_run_comes_after_those_that_teach(self):
+        script = "echo x >> $HEARTH_STATE_DIR/runs; echo result $(wc -l < $HEARTH_STATE_DIR/runs)"
+        program = fidelity.Program("script", ["/bin/sh", "-c", script], seconds=5)
+        broker = BrokerStub(self.dir, self.env)
+        run = fidelity.run_arm(broker, broker, program, "learned")
+        self.assertEqual(run.stdout, b"result 3\n")
+
     def test_a_preload_that_saw_no_driver_call_is_no_proof(self):
         self.assertIn("saw no cuInit", self.judged("true", calls_driver=True)["differences"][0])
 

@@ -1,7 +1,8 @@
 """Runs programs plain and preloaded and compares exit status, stdout and stderr byte for byte.
 
-Each program runs RUNS times plain, from which masks are made (mask.py), then once preloaded
-without a broker (`alone`) and once with a broker whose keeper is warm (`keeper`). A preloaded run
+Each program runs several times plain, from which masks are made (mask.py), then once preloaded
+without a broker (`alone`) and once with a broker whose keeper is warm (`keeper`); where it is asked
+for also with HEARTH_SPECULATE=always, and after runs it was learned from. A preloaded run
 counts only if Hearth's log shows the program's cuInit: a preload that did nothing is no proof."""
 import concurrent.futures
 import functools
@@ -17,6 +18,8 @@ from . import mask
 from .broker import Broker, BrokerError
 
 ARMS = ("alone", "keeper")
+ALL_ARMS = (*ARMS, "always", "learned")
+LEARNING_RUNS = 2  # before the run that counts, in the arm `learned`
 
 
 class Program(NamedTuple):
@@ -64,6 +67,8 @@ def run_once(context, broker, program, arm, number):
         "plain": context.environment,
         "alone": functools.partial(context.hearth_environment, "/nonexistent/socket"),
         "keeper": broker.environment,
+        "always": functools.partial(broker.environment, HEARTH_SPECULATE="always"),
+        "learned": broker.environment,
     }[arm](
         HOME=str(folder / "home"), TMPDIR=str(folder / "cache"),
         XDG_CACHE_HOME=str(folder / "cache"), CUDA_CACHE_PATH=str(folder / "cache/cuda"),
@@ -72,6 +77,10 @@ def run_once(context, broker, program, arm, number):
         PYTHONDONTWRITEBYTECODE="1", **program.environment)
     if arm != "plain":
         environment.update(LD_PRELOAD=str(context.preload), HEARTH_LOG=str(log))
+    if arm == "learned":
+        state = broker.folder / f"state-{program.name}"
+        state.mkdir(mode=0o700, exist_ok=True)
+        environment["HEARTH_STATE_DIR"] = str(state)
     begin = time.monotonic()
     process = subprocess.Popen([str(word) for word in program.command], env=environment,
                                cwd=folder / "cwd", stdin=subprocess.DEVNULL,
@@ -91,6 +100,13 @@ def run_once(context, broker, program, arm, number):
               _read_log(log))
     shutil.rmtree(folder, ignore_errors=True)
     return run
+
+
+def run_arm(context, broker, program, arm):
+    """The preloaded run that counts, after those that it learns from."""
+    for number in range(LEARNING_RUNS if arm == "learned" else 0):
+        run_once(context, broker, program, arm, number)
+    return run_once(context, broker, program, arm, LEARNING_RUNS)
 
 
 def judge(program, plain, preloaded):
@@ -133,25 +149,24 @@ def judge(program, plain, preloaded):
     return row
 
 
-def run_programs(context, programs, workers):
+def run_programs(context, programs, workers, arms=ARMS, plain_runs=mask.RUNS):
     """Run all, `workers` runs at a time; returns the rows in order of the programs."""
+    wanted = len(arms)
     with Broker(context) as broker, concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        arms = ARMS
         try:
             broker.start()
         except BrokerError as error:
             print(f"  no broker, so only `alone` is compared: {error}")
             arms = ARMS[:1]
-        submit = functools.partial(pool.submit, run_once, context, broker)
-        plain = {program.name: [submit(program, "plain", number) for number in range(mask.RUNS)]
-                 for program in programs}
-        preloaded = {program.name: {arm: submit(program, arm, 0) for arm in arms}
-                     for program in programs}
+        plain = {program.name: [pool.submit(run_once, context, broker, program, "plain", number)
+                                for number in range(plain_runs)] for program in programs}
+        preloaded = {program.name: {arm: pool.submit(run_arm, context, broker, program, arm)
+                                    for arm in arms} for program in programs}
         rows = []
         for program in programs:
             row = judge(program, [job.result() for job in plain[program.name]],
                         {arm: job.result() for arm, job in preloaded[program.name].items()})
-            if len(arms) < len(ARMS):
+            if len(arms) < wanted:
                 row["same"] = False
                 row["differences"].append("keeper: not run, no broker")
             rows.append(row)

@@ -1,0 +1,71 @@
+"""Group squash: programs for which work done ahead turns out wrong: a changed environment, a fork.
+Plain and under Hearth they say the same, byte for byte: without a broker, with a warm keeper, with
+HEARTH_SPECULATE=always, and in the third run of a program that Hearth has learned."""
+import importlib.util
+import sys
+
+from . import build, fidelity, machine
+
+WORKERS = 6
+SECONDS = 60
+VALUES = ("", "0", "-1", "1", "0,0", " 0", "UUID", "PREFIX", "-")
+MOMENTS = ("start", "lookup", "count", "init")
+OTHERS = (("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), ("CUDA_MODULE_LOADING", "EAGER"),
+          ("CUDA_LAUNCH_BLOCKING", "1"), ("CUDA_DEVICE_MAX_CONNECTIONS", "1"))
+BEFORE = ("nothing", "lookup", "init", "context", "busy")
+HOW = ("fork", "clone", "vfork", "twice")
+TORCH_FORKS = (("import", "fork"), ("available", "fork"), ("tensor", "fork"), ("import", "pool"),
+               ("tensor", "subprocess"))
+TORCH_ENVIRONMENTS = (("import", "-1"), ("lazy", ""), ("lazy", "0"), ("available", "-1"),
+                      ("count", "0"))
+
+
+def _uuids():
+    """The first GPU's UUID and a prefix of it; made-up ones where nvidia-smi names none."""
+    gpus = machine.nvidia_smi("uuid")
+    whole = gpus[0]["uuid"] if gpus else "GPU-00000000-0000-0000-0000-000000000000"
+    return {"UUID": whole, "PREFIX": whole[:len("GPU-") + 8]}
+
+
+def _c_programs(context):
+    environment = build.build_c(context.work, "environment", "environment.c")
+    forked = build.build_c(context.work, "forked", "forked.c")
+    uuids = _uuids()
+    for moment in MOMENTS:
+        for number, value in enumerate(VALUES):
+            yield fidelity.Program(
+                f"env-{moment}-{number}",
+                [environment, moment, "CUDA_VISIBLE_DEVICES", uuids.get(value, value)],
+                seconds=SECONDS)
+        for name, value in OTHERS:
+            yield fidelity.Program(f"env-{moment}-{name[5:].lower()}",
+                                   [environment, moment, name, value], seconds=SECONDS)
+    for before in BEFORE:
+        for how in HOW:
+            if (before, how) == ("busy", "clone"):
+                continue  # libc's own locks may be held in such a child, natively too
+            yield fidelity.Program(f"fork-{before}-{how}", [forked, before, how], seconds=SECONDS)
+
+
+def _torch_programs():
+    for moment, value in TORCH_ENVIRONMENTS:
+        yield fidelity.Program(f"torch-env-{moment}{value}",
+                               [sys.executable, build.GPU / "torch_env.py", moment, value],
+                               seconds=2 * SECONDS)
+    for before, how in TORCH_FORKS:
+        yield fidelity.Program(f"torch-fork-{before}-{how}",
+                               [sys.executable, build.GPU / "torch_fork.py", before, how],
+                               seconds=2 * SECONDS)
+
+
+def run(context):
+    """Compare them all."""
+    programs = list(_c_programs(context))
+    if importlib.util.find_spec("torch") is not None:
+        programs += _torch_programs()
+    else:
+        print(f"  torch left out: {sys.executable} has none")
+    rows = fidelity.run_programs(context, programs, WORKERS, fidelity.ALL_ARMS, plain_runs=2)
+    same = sum(row["same"] for row in rows)
+    print(f"  {same} of {len(rows)} programs are the same")
+    return {"rows": rows, "ok": same == len(rows)}
