@@ -58,6 +58,7 @@ class Cli(harness.SystemTest):
             **self.env, "LD_LIBRARY_PATH": str(harness.SIM.parent)})
         self.assertEqual((result.stdout, result.stderr), (plain.stdout, plain.stderr))
 
+    @harness.plain_only  # no shell that forks bears TSan's runtime
     def test_capture_ends_with_the_program(self):
         """The first run starts the broker, which must keep nobody's pipe."""
         for command in (f"x=$({harness.HEARTH} run echo out); echo $x",

@@ -202,6 +202,7 @@ class Run(harness.SystemTest):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
         os.close(terminal)
 
+    @harness.plain_only  # no shell that forks bears TSan's runtime
     def test_ends_under_capture_and_pipes(self):
         """Nobody's descriptors are kept by what `hearth run` starts."""
         command = f"x=$({self.hearth} run echo out); echo $x"
