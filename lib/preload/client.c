@@ -32,9 +32,10 @@ void client_join(void)
 		!__atomic_compare_exchange_n(
 			&joined_by, &before, self, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
-	first_call_set_page(NULL);
-	if (before)
+	if (before) {
+		first_call_forget();
 		join_leave(&joined);
+	}
 	program_name(name);
 	join_broker(start_settings(), name, start_realtime_us(), &joined);
 	joined.page->lookup_us = __atomic_load_n(&lookup_us, __ATOMIC_RELAXED);
@@ -46,7 +47,8 @@ void client_join(void)
 
 bool client_is_warm(void)
 {
-	return join_keeper_state(&joined) == HEARTH_KEEPER_WARM;
+	/* The page is published after `joined` is whole. */
+	return first_call_has_page() && join_keeper_state(&joined) == HEARTH_KEEPER_WARM;
 }
 
 uint64_t client_keeper_init_us(void)

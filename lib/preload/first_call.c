@@ -45,12 +45,16 @@ struct hearth_page *first_call_page(void)
 
 void first_call_set_page(struct hearth_page *page)
 {
+	page_owner = getpid();
+	__atomic_store_n(&current_page, page, __ATOMIC_RELEASE);
+}
+
+void first_call_forget(void)
+{
 	__atomic_store_n(&current_page, NULL, __ATOMIC_RELEASE);
 	memset(marks, 0, sizeof(marks));
 	known = 0;
 	has_work = has_result = false;
-	page_owner = getpid();
-	__atomic_store_n(&current_page, page, __ATOMIC_RELEASE);
 }
 
 int first_call_current_device(void)
@@ -203,13 +207,14 @@ void first_call_end(struct first_call *call, CUresult rc)
 {
 	uint64_t end_us = clock_monotonic_us();
 	struct hearth_page *page = first_call_page();
-	bool is_recorded = is_first(call->marks, bit_of(call->device), rc) || call->is_forced;
 	int kept = errno;
 
 	/* No page, or a parent's: this process records nothing until its own cuInit. */
-	if (page && is_recorded)
+	if (!page)
+		return;
+	if (is_first(call->marks, bit_of(call->device), rc) || call->is_forced)
 		publish(page, call, rc, end_us);
-	if (page && rc == CUDA_SUCCESS)
+	if (rc == CUDA_SUCCESS)
 		note_result(page, call->duty, end_us);
 	if (call->can_leave)
 		leave_if_complete(call->row, call->duty);

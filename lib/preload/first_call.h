@@ -85,8 +85,11 @@ void first_call_add_device(int device);
 /* The current context's device, or -1. */
 int first_call_current_device(void);
 
-/* From now on this process writes to `page` (NULL: to none); what was done is forgotten. */
+/* From now on this process writes to `page`. */
 void first_call_set_page(struct hearth_page *page);
+
+/* In a fork child: what the parent did is not ours, and its page neither. */
+void first_call_forget(void);
 
 /* This process's page, or NULL: none yet, or it is the parent's. One getpid. */
 struct hearth_page *first_call_page(void);

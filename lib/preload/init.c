@@ -16,7 +16,7 @@ static void note_devices(void)
 	int count;
 
 	if (page && count_devices(&count) == CUDA_SUCCESS && count >= 0)
-		page->device_count = (uint32_t)count;
+		__atomic_store_n(&page->device_count, (uint32_t)count, __ATOMIC_RELAXED);
 }
 
 static CUresult call_driver(unsigned int flags)
