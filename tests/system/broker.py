@@ -39,6 +39,7 @@ def descriptors_of(ancillary):
 class BrokerTest(harness.SystemTest):
     def setUp(self):
         super().setUp()
+        self.env.pop("LD_PRELOAD", None)  # a sanitizer's runtime: what runs here is linked to it
         self.socket = self.dir / "run/hearth/socket"
         self.history = self.dir / "state/hearth/runs.jsonl"
         self.brokers = []
