@@ -43,11 +43,9 @@ class Run(harness.SystemTest):
         self.assertEqual((result.returncode, result.stderr), (0, b""))
         return result.stdout.decode().strip()
 
-    @harness.plain_only
     def test_sets_the_preload(self):
         self.assertEqual(self.preload_of(self.hearth, "run"), self.listed(self.library()))
 
-    @harness.plain_only
     def test_keeps_the_users_preload_first(self):
         mine = self.listed(BYSTANDER)
         self.assertEqual(self.preload_of(self.hearth, "run", LD_PRELOAD=mine),
@@ -56,13 +54,11 @@ class Run(harness.SystemTest):
                                   env={**self.env, "LD_PRELOAD": mine})
         self.assertEqual(result.stdout, b"loaded\n")
 
-    @harness.plain_only
     def test_nested_wraps_preload_once(self):
         self.assertEqual(
             self.preload_of(self.hearth, "run", self.hearth, "run", "--", self.hearth, "run"),
             self.listed(self.library()))
 
-    @harness.plain_only
     def test_another_installation_takes_the_place_of_the_first(self):
         other = self.install("other")
         self.assertEqual(self.preload_of(self.hearth, "run", other, "run"),
