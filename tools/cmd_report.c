@@ -55,7 +55,7 @@ static int load_history(struct run_log *log)
 		command_fail(0, "%s: %s", system, strerror(-system_rc));
 	if (rc && system_rc)
 		return command_fail(COMMAND_FAILED, "no run is recorded yet: there is no %s",
-			*own ? own : system);
+			length ? own : "state folder (HOME and HEARTH_STATE_DIR are not set)");
 	return 0;
 }
 

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define ALIAS_NAME "libhearth-alias.so"
+
 __attribute__((format(printf, 3, 4))) static int fail(
 	int rc, struct wrap_error *error, const char *format, ...)
 {
@@ -48,6 +50,16 @@ static int check_library(const char *path, struct wrap_error *error)
 	return 0;
 }
 
+/* What libhearth.so needs from its own folder; without it no program starts. */
+static int check_alias(const char *library, struct wrap_error *error)
+{
+	char path[PATH_MAX];
+	const char *slash = strrchr(library, '/');
+
+	snprintf(path, sizeof(path), "%.*s/" ALIAS_NAME, (int)(slash - library), library);
+	return check_library(path, error);
+}
+
 int wrap_find_library(size_t size, char *ret_path, struct wrap_error *ret_error)
 {
 	char self[PATH_MAX] = "hearth", path[PATH_MAX];
@@ -61,6 +73,8 @@ int wrap_find_library(size_t size, char *ret_path, struct wrap_error *ret_error)
 			"%s is missing: looked for it from %s, in ../lib/hearth and the like",
 			install_name(INSTALL_PRELOAD), self);
 	rc = check_library(path, ret_error);
+	if (!rc)
+		rc = check_alias(path, ret_error);
 	if (rc)
 		return rc;
 	if (strlen(path) >= size)

@@ -27,7 +27,8 @@ class Run(harness.SystemTest):
         (root / "lib/hearth").mkdir(parents=True)
         shutil.copy(harness.HEARTH, root / "bin/hearth")
         if library:
-            shutil.copy(library, root / "lib/hearth/libhearth.so")
+            for file in ("libhearth.so", "libhearth-alias.so"):
+                shutil.copy(library, root / "lib/hearth" / file)
         return root / "bin/hearth"
 
     def library(self, name="opt"):
@@ -70,6 +71,24 @@ class Run(harness.SystemTest):
         self.assertEqual((result.returncode, result.stdout), (125, b""))
         self.assertIn(b"libhearth.so is missing", result.stderr)
         self.assertIn(str(hearth).encode(), result.stderr)
+
+    def test_refuses_a_library_without_its_alias(self):
+        """libhearth.so needs it: the loader would let no program start."""
+        (self.dir / "opt/lib/hearth/libhearth-alias.so").unlink()
+        result = self.run_program(self.hearth, "run", "true")
+        self.assertEqual(result.returncode, 125)
+        self.assertIn(b"libhearth-alias.so: No such file", result.stderr)
+
+    def test_refuses_an_unreadable_library(self):
+        """As another user, since root reads everything."""
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to be somebody else")
+        self.dir.chmod(0o755)
+        (self.dir / "opt/lib/hearth/libhearth.so").chmod(0)
+        result = self.run_program("setpriv", "--reuid=1234", "--regid=1234", "--clear-groups",
+                                  self.hearth, "run", "true")
+        self.assertEqual(result.returncode, 125)
+        self.assertIn(b"libhearth.so: Permission denied", result.stderr)
 
     def test_refuses_a_library_that_the_loader_would_complain_about(self):
         (self.dir / "opt/lib/hearth/libhearth.so").write_bytes(b"\x7fELF, but no more of it")
