@@ -46,6 +46,8 @@ def _compiled_programs(context, skipped):
             continue
         yield fidelity.Program(f"cudart-{version}", [carried, fatbin, found[version]],
                                seconds=SECONDS)
+    yield fidelity.Program("libraries", [sys.executable, build.GPU / "libraries.py", libraries],
+                           seconds=SECONDS)
     own = sorted(libraries.glob("libcudart.so.*"))
     several = [path for path in found.values() if path] + own[:1]
     if len(several) > 1:
