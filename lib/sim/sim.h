@@ -273,6 +273,8 @@ uint64_t sim_machine_total(int physical);
 /* Counts a context. 0, or 46 where the GPU's compute mode forbids it. */
 int sim_machine_enter(int physical);
 void sim_machine_leave(int physical);
+/* Whether this copy has a context anywhere. */
+bool sim_machine_has_context(void);
 /* Waits `ms` in slices of the kernel driver's lock, which all processes of the machine share. */
 void sim_machine_kernel(double ms);
 /* CU_COMPUTEMODE_*: 0 default, 2 prohibited, 3 exclusive process. */
@@ -311,10 +313,10 @@ int sim_fail_code(const char *symbol);
 struct sim_env {
 	char visible_devices[1024];
 	bool has_visible_devices;
-	bool is_eager;     /* CUDA_MODULE_LOADING=EAGER */
-	bool is_cache_off; /* CUDA_CACHE_DISABLE=1 */
-	bool is_blocking;  /* CUDA_LAUNCH_BLOCKING=1, read at the first retain */
-	int connections;   /* CUDA_DEVICE_MAX_CONNECTIONS */
+	bool is_eager;            /* CUDA_MODULE_LOADING=EAGER */
+	bool is_cache_off;        /* CUDA_CACHE_DISABLE=1 */
+	_Atomic bool is_blocking; /* CUDA_LAUNCH_BLOCKING=1, read at the first retain */
+	int connections;          /* CUDA_DEVICE_MAX_CONNECTIONS */
 };
 extern struct sim_env sim_env;
 void sim_env_read_init(void);

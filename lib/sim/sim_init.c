@@ -101,16 +101,13 @@ int sim_init_thread(pthread_t *ret_thread, void *(*run)(void *), void *argument)
 static void leave(void)
 {
 	uint64_t one = 1;
-	bool has_context = false;
 
 	if (atomic_load(&sim.pid) != getpid() || atomic_load(&sim.state) != SIM_READY)
 		return;
 	atomic_store(&sim.state, SIM_GONE);
 	if (write(wake, &one, sizeof(one)) == sizeof(one))
 		pthread_join(thread, NULL);
-	for (int i = 0; i < sim.device_count; i++)
-		has_context |= sim.primary[i].is_alive;
-	if (has_context)
+	if (sim_machine_has_context())
 		sim_time_wait(sim_time(SIM_STEP_exit));
 	sim_machine_close();
 	/* Not of `self`: that could unload the code that runs here. */

@@ -180,8 +180,24 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
+/* Says when the GPUs were last used. */
+static void touch_devices(void)
+{
+	for (int i = 0; i < device_fd_count; i++)
+		futimens(device_fds[i], NULL);
+}
+
+bool sim_machine_has_context(void)
+{
+	for (int i = 0; client && i < SIM_MAX_DEVICES; i++)
+		if (client->contexts[i])
+			return true;
+	return false;
+}
+
 void sim_machine_close(void)
 {
+	touch_devices();
 	for (int i = 0; i < device_fd_count; i++)
 		close_fd(&device_fds[i]);
 	device_fd_count = 0;
@@ -235,10 +251,10 @@ void sim_machine_register(const int *physical, int count, int present)
 		}
 		unlock(kernel);
 		if (fd >= 0) {
-			futimens(fd, NULL);
 			device_fds[device_fd_count++] = fd;
 		}
 	}
+	touch_devices();
 	if (is_cold)
 		ms += (present - count) * sim_time(SIM_STEP_init_hidden);
 	sim_time_wait(ms);
@@ -301,8 +317,8 @@ void sim_machine_leave(int physical)
 	int guard = lock("lock");
 
 	client->contexts[physical]--;
-	futimens(device_fds[0], NULL);
 	unlock(guard);
+	touch_devices();
 }
 
 void sim_machine_kernel(double ms)

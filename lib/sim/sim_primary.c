@@ -27,11 +27,11 @@ int sim_primary_retain(const word *arg)
 	if (!context->is_alive) {
 		sim_env_read_retain();
 		sim_init_touch_retain();
-		context->flags = sim.primary_flags[device];
 		rc = sim_context_make(context);
 	}
 	pthread_mutex_lock(&sim.lock);
 	if (!rc) {
+		context->flags = sim.primary_flags[device];
 		context->references++;
 		*ret_context = context;
 	}
@@ -56,7 +56,9 @@ int sim_primary_release(const word *arg)
 	else if (!--context->references) {
 		if (context->is_alive)
 			sim_context_unmake(context);
+		pthread_mutex_lock(&sim.lock);
 		sim.primary_flags[device] = 0;
+		pthread_mutex_unlock(&sim.lock);
 	}
 	pthread_mutex_unlock(&sim.context_lock[device]);
 	return rc;

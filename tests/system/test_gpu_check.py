@@ -160,6 +160,10 @@ class Rehearsal(harness.SystemTest):
                          ("simulated", "c0ffee", []))
         return result
 
+    def test_rules(self):
+        result = self.rehearsed("rules")
+        self.assertEqual((result["record_differs"], result["preload_differs"]), ([], []))
+
     def test_before_init(self):
         entries = self.rehearsed("before-init")["entries"]
         self.assertEqual(entries["cuDeviceGetCount"], ["3", "3"])

@@ -7,14 +7,25 @@ from pathlib import Path
 import harness
 import sim
 
+RECORD = Path(__file__).parent / "driver_rules.txt"
+
 
 class Likeness(sim.SimTest):
     def test_answers_as_the_h200_did(self):
         self.env["SIMCUDA_DEVICES"] = "2"
         done = self.run_program(harness.PROGRAMS / "driver_rules")
-        expected = (Path(__file__).parent / "driver_rules.txt").read_text()
-        self.assertEqual(done.stdout.decode().splitlines(), expected.splitlines())
+        self.assertEqual(done.stdout.decode().splitlines(), RECORD.read_text().splitlines())
         self.assertEqual(done.returncode, 0)
+
+    def test_a_program_sees_the_same_under_hearth(self):
+        env = {**self.env, "SIMCUDA_DEVICES": "2"}
+        names = [line[3:] for line in RECORD.read_text().splitlines() if line.startswith("== ")]
+        # That section copies the file that cuInit comes from, which would be Hearth's.
+        names.remove("copy")
+        plain, under = (self.run_program(harness.PROGRAMS / "driver_rules", *names, env=env)
+                        for env in (env, {**env, "LD_PRELOAD": harness.PRELOADS}))
+        self.assertEqual(under.stdout.decode().splitlines(), plain.stdout.decode().splitlines())
+        self.assertEqual((under.returncode, under.stderr), (plain.returncode, plain.stderr))
 
     def test_its_getenv_is_an_ordinary_slot(self):
         text = subprocess.run(["readelf", "-rWd", harness.SIM], check=True,
