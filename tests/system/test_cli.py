@@ -2,6 +2,7 @@
 stop."""
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -163,6 +164,27 @@ class Cli(harness.SystemTest):
         self.assertIn(b"none: No such file", result.stderr)
         result = self.hearth("report", "-n", "many", status=2)
         self.assertIn(b"'many'", result.stderr)
+
+    def test_report_reads_any_log(self):
+        """Bytes changed, cut out and put in at random: no crash, nothing that a terminal obeys."""
+        log = self.dir / "log"
+        self.hearth("run", "--log", log, "--task", "one", *PROGRAM, status=0)
+        whole, dice = log.read_bytes(), random.Random(7)
+        for _ in range(40):
+            text = bytearray(whole)
+            for _ in range(dice.randint(1, 20)):
+                at = dice.randrange(len(text))
+                change = dice.choice(("byte", "cut", "insert"))
+                if change == "byte":
+                    text[at] = dice.randrange(256)
+                elif change == "cut":
+                    del text[at:at + dice.randint(1, 40)]
+                else:
+                    text[at:at] = bytes(dice.choice(b'0123456789-"{}[],:\x1b') for _ in range(9))
+            for options in ((), ("--json",)):
+                result = self.hearth("report", *options, "-", stdin=None, input=bytes(text))
+                self.assertIn(result.returncode, (0, 1), bytes(text))
+                self.assertEqual([byte for byte in result.stdout if byte < 32 and byte != 10], [])
 
     def test_status_shows_clients(self):
         process = subprocess.Popen([harness.HEARTH, "run", "--task", "exp\x1b7", sys.executable,
