@@ -175,8 +175,8 @@ class Storm(BrokerTest):
         broker = self.start("--retain=none")
         done = self.run_program(harness.PROGRAMS / "join_storm", 300)
         joined, _, _, slowest_us = [int(word) for word in done.stdout.split()]
-        # Whoever the broker does not come to in time goes alone. (The figure to hold is bench_storm's
-        # on an idle machine; here the processors are shared by all 300.)
+        # Whoever the broker does not come to in time goes alone. (The figure to hold is
+        # bench_storm's on an idle machine; here the processors are shared by all 300.)
         self.assertLess(slowest_us, STORM_LIMIT_US)
         self.assertGreater(joined, 0)
         self.until(lambda: self.status()["client_count"] == 0, "slots stay taken")

@@ -183,7 +183,8 @@ module = ctypes.c_void_p()
 for i in range(3):
     assert cuda.cuModuleLoadData(ctypes.byref(module), b"SIMCUDA1\\nkernel fill fill\\n") == 0
 """
-        calls, _ = self.run_python(code, SIMCUDA_SPEED="1", SIMCUDA_TIME="init_cold=1,retain=1,library_mib=200000")
+        calls, _ = self.run_python(code, SIMCUDA_SPEED="1",
+                                   SIMCUDA_TIME="init_cold=1,retain=1,library_mib=200000")
         loads = [call for call in calls if call["call"] == "cuModuleLoadData"]
         self.assertEqual(len(loads), 3)
 

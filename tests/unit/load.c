@@ -140,9 +140,10 @@ Test(sentence, says_what_was_done_ahead)
 
 Test(show, sums_are_consistent)
 {
-	struct run_log log = load(CALL("03.100000", "71", "cuInit", "null", "3000000", "9000",
-		"91000", "warm") CALL("03.200000", "71", "cudaSetDevice", "0", "2999000", "400",
-		"0", "cold") EXIT("09.000000", "71", "10000"));
+	struct run_log log = load(
+		CALL("03.100000", "71", "cuInit", "null", "3000000", "9000", "91000", "warm")
+			CALL("03.200000", "71", "cudaSetDevice", "0", "2999000", "400", "0", "cold")
+				EXIT("09.000000", "71", "10000"));
 	char *text = NULL;
 	size_t size;
 	FILE *to = open_memstream(&text, &size);
