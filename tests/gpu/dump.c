@@ -33,6 +33,7 @@ struct range {
 static struct range *ranges;
 static char *maps_text;
 static int range_count;
+static int dump_fd = STDOUT_FILENO;
 static volatile uintptr_t stopped_sp, stopped_pc;
 
 static void stopped(int signal_number, siginfo_t *info, void *context)
@@ -158,7 +159,7 @@ static void print_symbol(const char *path, uintptr_t offset)
 		}
 	}
 	if (best_name)
-		dprintf(STDOUT_FILENO, " (%s+0x%lx)", best_name, offset - best);
+		dprintf(dump_fd, " (%s+0x%lx)", best_name, offset - best);
 	munmap(file, (size_t)info.st_size);
 }
 
@@ -166,17 +167,17 @@ static void print_address(const char *label, uintptr_t address)
 {
 	const struct range *range = range_of(address);
 
-	dprintf(STDOUT_FILENO, "    %s 0x%lx", label, address);
+	dprintf(dump_fd, "    %s 0x%lx", label, address);
 	if (range && range->path[0] == '/') {
 		uintptr_t base = base_of(range);
 		const char *name = strrchr(range->path, '/') + 1;
 
-		dprintf(STDOUT_FILENO, " %s+0x%lx", name, address - base);
+		dprintf(dump_fd, " %s+0x%lx", name, address - base);
 		print_symbol(range->path, address - base);
 	} else if (range) {
-		dprintf(STDOUT_FILENO, " %s", range->path[0] ? range->path : "anonymous memory");
+		dprintf(dump_fd, " %s", range->path[0] ? range->path : "anonymous memory");
 	}
-	dprintf(STDOUT_FILENO, "\n");
+	dprintf(dump_fd, "\n");
 }
 
 /* Whether the bytes before a code address end a call instruction. */
@@ -217,7 +218,7 @@ static void print_lock(uintptr_t address)
 
 	print_address("futex", address);
 	if (range && address + 5 * sizeof(int) <= range->end)
-		dprintf(STDOUT_FILENO,
+		dprintf(dump_fd,
 			"    as a pthread mutex: lock %d count %d owner %d users %d kind %d\n",
 			word[0], word[1], word[2], word[3], word[4]);
 }
@@ -234,8 +235,7 @@ static void dump_thread(const char *task)
 	read_text(path, wchan, sizeof(wchan));
 	snprintf(path, sizeof(path), "/proc/self/task/%s/syscall", task);
 	read_text(path, call, sizeof(call));
-	dprintf(STDOUT_FILENO, "  thread %s %s: wchan %s, system call %s\n", task, comm, wchan,
-		call);
+	dprintf(dump_fd, "  thread %s %s: wchan %s, system call %s\n", task, comm, wchan, call);
 	if (sscanf(call, "%lu %lx %lx %lx %lx %lx %lx %lx %lx", &number, &a[0], &a[1], &a[2], &a[3],
 		    &a[4], &a[5], &sp, &pc) != 9) {
 		/* No such file on this kernel, or the thread runs: ask the thread itself. */
@@ -251,7 +251,7 @@ static void dump_thread(const char *task)
 	}
 	snprintf(path, sizeof(path), "/proc/self/task/%s/stack", task);
 	if (number != SYS_futex && read_text(path, kernel, sizeof(kernel)))
-		dprintf(STDOUT_FILENO, "    kernel stack:\n%s\n", kernel);
+		dprintf(dump_fd, "    kernel stack:\n%s\n", kernel);
 	print_address("at", pc);
 	print_stack(sp);
 }
@@ -262,7 +262,7 @@ void dump_threads(void)
 	struct dirent *entry;
 
 	read_ranges();
-	dprintf(STDOUT_FILENO, "-- threads of process %d, seen by thread %ld\n", getpid(),
+	dprintf(dump_fd, "-- threads of process %d, seen by thread %ld\n", getpid(),
 		syscall(SYS_gettid));
 	while (stream && (entry = readdir(stream))) {
 		if (entry->d_name[0] != '.' && atol(entry->d_name) != syscall(SYS_gettid))
@@ -270,5 +270,13 @@ void dump_threads(void)
 	}
 	if (stream)
 		closedir(stream);
-	dprintf(STDOUT_FILENO, "-- end\n");
+	dprintf(dump_fd, "-- end\n");
+}
+
+void dump_stack(unsigned long pc, unsigned long sp)
+{
+	dump_fd = STDERR_FILENO;
+	read_ranges();
+	print_address("at", pc);
+	print_stack(sp);
 }

@@ -8,3 +8,6 @@ void dump_threads(void);
 
 /* As dump_threads, but prepares what needs memory beforehand. Call once, before anything hangs. */
 void dump_prepare(void);
+
+/* Prints one stack of this process: where it is, and the return addresses from `sp` on. */
+void dump_stack(unsigned long pc, unsigned long sp);

@@ -1,16 +1,22 @@
-"""Numba: asks the loader for libcuda itself, compiles with NVVM and links."""
+"""Numba: asks the loader for libcuda itself; arrays there and back, then a kernel by NVVM. Whether
+this machine's Numba can compile one is its own affair, and a result like any other."""
 import numpy
 from numba import cuda
 
+device = cuda.get_current_device()
+print("result device", device.compute_capability, device.name)
+values = cuda.to_device(numpy.ones(1000))
+print("result copied", float(values.copy_to_host().sum()).hex())
 
-@cuda.jit
+
 def add_index(values):
     index = cuda.grid(1)
     if index < values.size:
         values[index] += index
 
 
-values = cuda.to_device(numpy.ones(1000))
-add_index[8, 128](values)
-print("result sum", float(values.copy_to_host().sum()).hex())
-print("result device", cuda.get_current_device().compute_capability)
+try:
+    cuda.jit(add_index)[8, 128](values)
+    print("result sum", float(values.copy_to_host().sum()).hex())
+except Exception as error:
+    print("result no kernel:", type(error).__name__, str(error).splitlines()[:1])

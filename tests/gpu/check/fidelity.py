@@ -14,11 +14,13 @@ import subprocess
 import time
 from typing import NamedTuple, Optional
 
-from . import mask
+from . import build, mask
 from .broker import Broker, BrokerError
 
 ARMS = ("alone", "keeper")
 ALL_ARMS = (*ARMS, "always", "learned")
+CRASH_LINES = 80
+KEPT_LINES = 40
 LEARNING_RUNS = 2  # before the run that counts, in the arm `learned`
 
 
@@ -55,7 +57,7 @@ def _read_log(path):
     return records
 
 
-def run_once(context, broker, program, arm, number):
+def run_once(context, broker, program, arm, number, more_preload=None):
     """One run in a folder of its own, whose path is as long as every other's, and short: programs
     put sockets there."""
     folder = broker.folder / f"{program.name}-{arm:.5}-{number}"
@@ -77,6 +79,9 @@ def run_once(context, broker, program, arm, number):
         PYTHONDONTWRITEBYTECODE="1", **program.environment)
     if arm != "plain":
         environment.update(LD_PRELOAD=str(context.preload), HEARTH_LOG=str(log))
+    if more_preload:
+        environment["LD_PRELOAD"] += f" {more_preload}"
+        environment["PYTHONFAULTHANDLER"] = "1"
     if arm == "learned":
         state = broker.folder / f"state-{program.name}"
         state.mkdir(mode=0o700, exist_ok=True)
@@ -112,7 +117,7 @@ def run_arm(context, broker, program, arm):
 def judge(program, plain, preloaded):
     """Compare; returns the row. plain: list of Run; preloaded: dictionary of arm to Run."""
     row = {"program": program.name, "status": plain[0].status, "masks": [], "differences": [],
-           "records": {}, "seconds": {"plain": [round(run.seconds, 2) for run in plain]}}
+           "records": {}, "calls": {}, "seconds": {"plain": [round(run.seconds, 2) for run in plain]}}
     for run in plain:
         if run.status != plain[0].status or run.status == "timeout":
             row["differences"].append(f"plain runs end differently: "
@@ -131,6 +136,7 @@ def judge(program, plain, preloaded):
     row["masks"] = [str(one) for one in masks]
     for arm, run in preloaded.items():
         row["seconds"][arm] = round(run.seconds, 2)
+        row["calls"][arm] = [record.get("call") for record in run.log]
         row["records"][arm] = len(run.log)
         if run.status != plain[0].status:
             row["differences"].append(f"{arm}: exit status {run.status}, "
@@ -144,14 +150,15 @@ def judge(program, plain, preloaded):
         if program.calls_driver and not any(record.get("call") == "cuInit" for record in run.log):
             row["differences"].append(f"{arm}: the preload saw no cuInit")
     row["same"] = not row["differences"]
-    row["stdout"] = plain[0].stdout.decode(errors="replace").splitlines()[:40]
-    row["stderr"] = plain[0].stderr.decode(errors="replace").splitlines()[:40]
+    row["stdout"] = plain[0].stdout.decode(errors="replace").splitlines()[-KEPT_LINES:]
+    row["stderr"] = plain[0].stderr.decode(errors="replace").splitlines()[-KEPT_LINES:]
     return row
 
 
 def run_programs(context, programs, workers, arms=ARMS, plain_runs=mask.RUNS):
     """Run all, `workers` runs at a time; returns the rows in order of the programs."""
     wanted = len(arms)
+    programs = [program for program in programs if context.only in program.name]
     with Broker(context) as broker, concurrent.futures.ThreadPoolExecutor(workers) as pool:
         try:
             broker.start()
@@ -171,7 +178,22 @@ def run_programs(context, programs, workers, arms=ARMS, plain_runs=mask.RUNS):
                 row["differences"].append("keeper: not run, no broker")
             rows.append(row)
             print_row(row)
+            if any(": exit status -" in text for text in row["differences"]):
+                examine_crash(context, broker, program, row)
     return rows
+
+
+def examine_crash(context, broker, program, row):
+    """Run a program that was killed under Hearth once more, with a second preload that says where
+    it was: the last lines go into the row."""
+    library = build.build_c(context.work, "libcrash.so", "crash.c", "dump.c",
+                            flags=("-shared", "-fPIC"))
+    run = run_once(context, broker, program, "alone", LEARNING_RUNS, library)
+    lines = run.stderr.decode(errors="replace").splitlines()
+    row["crash"] = {"status": run.status, "stderr": lines[-CRASH_LINES:],
+                    "calls": [record.get("call") for record in run.log]}
+    for line in lines[-CRASH_LINES:]:
+        print(f"      {line}")
 
 
 def print_row(row):
