@@ -9,6 +9,7 @@
 #include "region/segment.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -125,6 +126,16 @@ static void remove_former(struct broker *broker, pid_t pid)
 	}
 }
 
+/* Names end up on terminals: nothing that a program calls itself may command them. */
+static void copy_printable(char *ret_text, const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		bool is_control = (unsigned char)text[i] < 0x20 || text[i] == 0x7f;
+
+		ret_text[i] = text[i] && is_control ? '?' : text[i];
+	}
+}
+
 int client_join(struct broker *broker, const struct socket_peer *peer, int pidfd,
 	const struct wire_message *hello, struct client **ret_client, int *ret_page_fd)
 {
@@ -140,8 +151,8 @@ int client_join(struct broker *broker, const struct socket_peer *peer, int pidfd
 	client->broker = broker;
 	client->peer = *peer;
 	client->start_realtime_us = hello->start_realtime_us;
-	memcpy(client->program, hello->program, sizeof(client->program));
-	memcpy(client->task, hello->task, sizeof(client->task));
+	copy_printable(client->program, hello->program, sizeof(client->program));
+	copy_printable(client->task, hello->task, sizeof(client->task));
 	client->source = (struct source){
 		.fd = pidfd, .on_ready = on_exit_of_process, .on_gone = free_client};
 	rc = find_slot(broker, peer->uid, &client->slot);

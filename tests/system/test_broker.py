@@ -1,8 +1,10 @@
 """The broker's life: one per socket, started and stopped cleanly, with nobody's descriptors."""
 import os
+import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import harness
 from broker import BrokerTest, DONE, REFUSED, STOP
@@ -286,6 +288,32 @@ class Users(BrokerTest):
                   "print(test.ask(broker.STOP)[:2], status['client_count'], status['clients'])\n")
         done = self.run_program("python3", "-c", script, os.path.dirname(__file__), self.socket)
         self.assertEqual(done.stdout.decode().strip(), f"({REFUSED}, 1) 1 []", done.stderr)
+
+    def test_without_a_runtime_folder_it_is_in_tmp_and_nowhere_else(self):
+        uid = 100000 + os.getpid()  # nobody's, and no other test's
+        self.dir.chmod(0o755)
+        os.chown(self.dir / "state", uid, uid)
+        folder = Path(f"/tmp/hearth-{uid}")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        self.env.pop("XDG_RUNTIME_DIR")
+        self.socket = folder / "socket"
+        broker = self.start("--retain=none", user=uid)
+        self.assertEqual(folder.stat().st_mode & 0o777, 0o700)
+        self.join(user=uid)
+        broker.terminate()
+        broker.wait(10)
+        # Somebody was there first: neither broker nor program goes in.
+        shutil.rmtree(folder)
+        elsewhere = self.dir / "elsewhere"
+        elsewhere.mkdir(mode=0o777)
+        for plant in (lambda: folder.symlink_to(elsewhere), folder.mkdir):
+            plant()
+            done = self.run_program(harness.HEARTHD, "--foreground", user=uid)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(self.probe(user=uid)[0], -2)
+            self.assertEqual(os.listdir(elsewhere), [])
+            if folder.is_symlink():
+                folder.unlink()
 
     def test_a_users_planted_symlink_is_not_followed_by_root(self):
         self.dir.chmod(0o755)

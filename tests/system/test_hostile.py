@@ -235,12 +235,12 @@ class FalseProgram(BrokerTest):
 
     def test_names_of_any_bytes(self):
         client = self.start_client("record", "1")
-        noise = b"\xff\xfe\"\\\n\0"
+        noise = b"\xff\xfe\"\\\n\x1b[2J"
         with self.connect() as end:
             end.send(message(HELLO, program=noise.ljust(31, b"\x80")))
             end.recv(1024)
             names = {client["program"] for client in self.status()["clients"]}
-        self.assertEqual(len(names), 2)
+        self.assertEqual(names, {"join_probe", "\ufffd\ufffd\"\\??[2J" + 22 * "\ufffd"})
         client.kill()
 
     def test_descriptors_it_sends_are_closed(self):
