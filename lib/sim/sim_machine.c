@@ -137,6 +137,11 @@ static int open_client(void)
 	char path[PATH_MAX];
 	int guard = lock("lock");
 
+	/* One of a cuInit that failed. At the end of the process it stays mapped: other threads may
+	 * be in the middle of a call. */
+	if (client)
+		munmap(client, sizeof(*client));
+	client = NULL;
 	path_of("dev/" CLIENT_NAME "XXXXXX", path);
 	client_fd = mkostemp(path, O_CLOEXEC);
 	if (client_fd >= 0) {
@@ -203,9 +208,6 @@ void sim_machine_close(void)
 	device_fd_count = 0;
 	close_fd(&control_fds[0]);
 	close_fd(&control_fds[1]);
-	if (client)
-		munmap(client, sizeof(*client));
-	client = NULL;
 	close_fd(&client_fd);
 }
 
