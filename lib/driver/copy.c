@@ -29,9 +29,11 @@ static const unsigned int memfd_flags[] = {0x0001U | 0x0010U, 0x0001U};
 /* Folders for a nameless file, where memfds do not serve. */
 static const char *const folders[] = {"/dev/shm", "/tmp", "/var/tmp"};
 
-/* How long a retired socket's name may stay taken: 0.1 s. */
+/* What the driver's thread is given to notice that its socket was shut down: 2 ms; and how long the
+ * socket's name may then stay taken: 20 ms. */
+#define NOTICE_NS 2000000
 #define FREE_STEP_NS 200000
-#define FREE_STEPS 500
+#define FREE_STEPS 100
 
 static const char socket_prefix[] = "cuda-uvmfd-";
 
@@ -139,30 +141,41 @@ static bool is_free(const struct socket_name *name)
 	return !outcome;
 }
 
-/* The driver's thread polls the socket, and poll holds on to a file until it returns. So the number
- * first becomes an eventfd that is readable: poll returns, whenever it looks. Once the socket's
- * name is free the eventfd is emptied, and poll waits for ever. */
-static int retire_descriptor(int fd, const struct socket_name *name)
+static bool becomes_free(const struct socket_name *name)
 {
 	const struct timespec step = {.tv_nsec = FREE_STEP_NS};
-	int event = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK), outcome = -EBUSY;
+
+	for (int i = 0; i < FREE_STEPS; i++) {
+		if (is_free(name))
+			return true;
+		nanosleep(&step, NULL);
+	}
+	return false;
+}
+
+/* The driver's thread polls the socket. Shut down, it wakes that thread, which looks at it and
+ * polls on; the pause lets it do so while the number still is its own socket. Then the number
+ * becomes an eventfd that never has anything to say. poll holds on to a file until it returns: if
+ * the thread was late and waits with the old one still in hand, the eventfd speaks once, so that it
+ * lets go. */
+static int retire_descriptor(int fd, const struct socket_name *name)
+{
+	const struct timespec pause = {.tv_nsec = NOTICE_NS};
+	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), outcome = 1;
 	eventfd_t value;
 
 	if (event < 0)
 		return -errno;
 	shutdown(fd, SHUT_RDWR);
+	nanosleep(&pause, NULL);
 	if (dup3(event, fd, O_CLOEXEC) < 0) {
 		outcome = -errno;
-		close(event);
-		return outcome;
+	} else if (!becomes_free(name)) {
+		eventfd_write(event, 1);
+		if (!becomes_free(name))
+			outcome = -EBUSY;
+		eventfd_read(event, &value);
 	}
-	for (int i = 0; i < FREE_STEPS && outcome < 0; i++) {
-		if (is_free(name))
-			outcome = 1;
-		else
-			nanosleep(&step, NULL);
-	}
-	eventfd_read(event, &value);
 	close(event);
 	return outcome;
 }
