@@ -333,14 +333,14 @@ os.wait(); print(cuda.cuInit(0))
         code = """
 import time
 libc = ctypes.CDLL(None)
-# Runs after the driver's own handler, which cuInit registers, so that the retain ends in between.
+# Runs after the driver's own handler, which cuInit registers, so that the release ends in between.
 libc.__cxa_atexit(ctypes.cast(libc.usleep, ctypes.c_void_p), ctypes.c_void_p(400000), None)
-cuda.cuInit(0)
-threading.Thread(target=context, daemon=True).start()
+cuda.cuInit(0), context()
+threading.Thread(target=cuda.cuDevicePrimaryCtxRelease_v2, args=[0], daemon=True).start()
 time.sleep(0.1); libc.exit(3)
 """
         done = self.run_program(sys.executable, "-c", CALLS + code, env={
-            **self.env, "SIMCUDA_SPEED": "1", "SIMCUDA_TIME": "init_cold=0,retain=300,exit=0"})
+            **self.env, "SIMCUDA_SPEED": "1", "SIMCUDA_TIME": "init_cold=0,retain=0,release=300,exit=0"})
         self.assertEqual((done.returncode, done.stderr), (3, b""))
 
     def test_init_from_many_threads_at_once(self):
