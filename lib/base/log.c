@@ -2,12 +2,14 @@
  * takes no lock, allocates nothing, never fails loudly. */
 #include "base/log.h"
 
+#include "base/at_start.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
-static enum log_level current = LOG_NONE;
+AT_START_DATA static enum log_level current = LOG_NONE;
 
 void log_set_level(enum log_level level)
 {

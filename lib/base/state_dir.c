@@ -6,14 +6,13 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 int state_dir_path(const struct settings *settings, char *ret_path, size_t size)
 {
 	const char *tail = "", *folder = settings->state_dir;
-	int length;
+	size_t length, tail_length;
 
 	if (!folder || folder[0] != '/') {
 		folder = env_get(ENV_XDG_STATE_HOME);
@@ -25,8 +24,14 @@ int state_dir_path(const struct settings *settings, char *ret_path, size_t size)
 	}
 	if (!folder || folder[0] != '/')
 		return -ENOENT;
-	length = snprintf(ret_path, size, "%s%s", folder, tail);
-	return length < 0 || (size_t)length >= size ? -ENAMETOOLONG : 0;
+	/* Not snprintf, since every process there is may come here: base/at_start.h. */
+	length = strlen(folder);
+	tail_length = strlen(tail);
+	if (length >= size || tail_length >= size - length)
+		return -ENAMETOOLONG;
+	memcpy(ret_path, folder, length);
+	memcpy(ret_path + length, tail, tail_length + 1);
+	return 0;
 }
 
 int state_dir_make(const char *path)

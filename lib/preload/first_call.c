@@ -3,6 +3,7 @@
  * parent. */
 #include "preload/first_call.h"
 
+#include "base/at_start.h"
 #include "base/clock.h"
 #include "preload/log_line.h"
 #include "preload/start.h"
@@ -17,7 +18,7 @@
 
 static struct first_marks marks[DRIVER_ROWS];
 static uint64_t known; /* devices with a context */
-static struct hearth_page *current_page;
+AT_START_DATA static struct hearth_page *current_page;
 static pid_t page_owner;
 static bool has_work, has_result;
 

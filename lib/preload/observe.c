@@ -3,6 +3,7 @@
  * alone, since a run that is not learned costs nothing but time. */
 #include "preload/observe.h"
 
+#include "base/at_start.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "driver/build_id.h"
@@ -30,9 +31,9 @@ struct moment {
 	uint32_t forks;
 };
 
-static pid_t observed; /* the process that the constructor ran in */
-static uint32_t forks, is_written, is_squashed;
-static struct moment began, looked_up, called;
+AT_START_DATA static pid_t observed; /* the process that the constructor ran in */
+AT_START_DATA static uint32_t forks, is_written, is_squashed;
+AT_START_DATA static struct moment began, looked_up, called;
 static struct observation seen;
 static char model[PROFILE_MODEL_SIZE];
 

@@ -4,11 +4,10 @@
 #include "profile/decide.h"
 #include "profile/identity.h"
 
-/* Remembers the program's identity; called from the constructor, while the working folder is what
- * the arguments were meant for. */
+/* Called from the constructor, while the working folder is what the arguments were meant for. */
 void situation_begin(int argc, char **argv);
 
-/* This program's identity. */
+/* This program's identity, computed when it is first asked for; NULL where it has none. */
 const struct identity *situation_identity(void);
 
 /* Is there a profile, or does the user ask for speculation without one? Reads the profile. */

@@ -4,6 +4,7 @@
  * is_loading says so. What it made is committed or undone by the program's own calls (claim.c). */
 #include "preload/speculate.h"
 
+#include "base/at_start.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "driver/locate.h"
@@ -30,9 +31,9 @@
 #define ATTRIBUTE_COMPUTE_MODE 20 /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
 
 static struct situation situation;
-static struct start_decision decision;
-static bool is_ready;      /* the constructor has run */
-static bool was_looked_up; /* before that */
+AT_START_DATA static struct start_decision decision;
+AT_START_DATA static bool is_ready;      /* the constructor has run */
+AT_START_DATA static bool was_looked_up; /* before that */
 static uint32_t is_started;
 
 static bool is_open(void)

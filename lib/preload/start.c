@@ -3,6 +3,7 @@
  * to step aside. */
 #include "preload/start.h"
 
+#include "base/at_start.h"
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -23,7 +24,7 @@
 static struct settings settings = SETTINGS_DEFAULT;
 static enum { UNREAD = 1, READ, OFF } state = UNREAD;
 
-static uint64_t monotonic_us, realtime_us;
+AT_START_DATA static uint64_t monotonic_us, realtime_us;
 
 static const char *keep(const char *text, char kept[KEPT_TEXT_MAX])
 {
