@@ -34,8 +34,8 @@ struct broker {
 	struct source listener;
 	struct source signals;
 	struct source job;
-	bool listener_is_paused;
-	int region_fd; /* read-only */
+	uint64_t listen_again_us; /* 0 = it listens */
+	int region_fd;            /* read-only */
 	struct hearth_region *region;
 	struct client *clients;
 	uint8_t *slots; /* one byte per slot: taken or free */

@@ -284,12 +284,17 @@ static void add_peer(struct broker *broker, int fd)
 		remove_peer(peer);
 }
 
-static void pause_listening(struct broker *broker, bool is_paused)
+/* Stops taking connections for a moment; those that come wait in the backlog. */
+static void pause_listening(struct broker *broker)
 {
-	if (broker->listener_is_paused == is_paused)
-		return;
-	loop_change(&broker->loop, &broker->listener, is_paused ? 0 : EPOLLIN);
-	broker->listener_is_paused = is_paused;
+	loop_change(&broker->loop, &broker->listener, 0);
+	broker->listen_again_us = clock_monotonic_us() + PAUSE_US;
+}
+
+static void resume_listening(struct broker *broker)
+{
+	loop_change(&broker->loop, &broker->listener, EPOLLIN);
+	broker->listen_again_us = 0;
 }
 
 void peer_accept(struct broker *broker)
@@ -298,7 +303,7 @@ void peer_accept(struct broker *broker)
 		int fd;
 
 		if (broker->peer_count >= PEER_MAX) {
-			pause_listening(broker, true);
+			pause_listening(broker);
 			return;
 		}
 		fd = accept4(broker->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -307,7 +312,7 @@ void peer_accept(struct broker *broker)
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 			   errno == ENOMEM) {
 			log_error("cannot take a connection: %s", strerror(errno));
-			pause_listening(broker, true);
+			pause_listening(broker);
 			return;
 		} else if (errno != EINTR && errno != ECONNABORTED) {
 			return;
@@ -330,18 +335,16 @@ void peer_tick(struct broker *broker, uint64_t now_us)
 			refuse(peer, -ETIMEDOUT);
 		peer = next;
 	}
-	if (broker->peer_count < PEER_MAX)
-		pause_listening(broker, false);
+	if (broker->listen_again_us && now_us >= broker->listen_again_us)
+		resume_listening(broker);
 }
 
 uint64_t peer_deadline(const struct broker *broker)
 {
-	uint64_t soonest = 0;
+	uint64_t soonest = broker->listen_again_us;
 
 	for (const struct peer *peer = broker->peers; peer; peer = peer->next)
 		soonest = broker_sooner(soonest, peer->deadline_us);
-	if (broker->listener_is_paused)
-		soonest = broker_sooner(soonest, clock_monotonic_us() + PAUSE_US);
 	return soonest;
 }
 

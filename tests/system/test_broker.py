@@ -21,6 +21,11 @@ def descriptors(pid):
     return found
 
 
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[0]) / 1e9
+
+
 class Life(BrokerTest):
     def test_a_program_joins_and_leaves_nothing_open(self):
         self.start()
@@ -238,6 +243,13 @@ class Slots(BrokerTest):
         clients = [self.start_client() for _ in range(8)]
         joined = [client for client in clients if client.joined[0] == 0]
         self.assertTrue(0 < len(joined) < 8)
+        # Connections that it cannot take must not keep it busy either.
+        waiting = [self.connect() for _ in range(8)]
+        before = cpu_seconds(broker.pid)
+        time.sleep(0.5)
+        self.assertLess(cpu_seconds(broker.pid) - before, 0.2)
+        for end in waiting:
+            end.close()
         for client in clients:
             client.stdin.close()
             client.wait()
@@ -251,6 +263,10 @@ class Users(BrokerTest):
         super().setUp()
         if os.geteuid() != 0:
             self.skipTest("needs root to be another user")
+        try:
+            self.run_program(harness.HEARTHD, "--version", user=self.OTHER)
+        except PermissionError:
+            self.skipTest("other users cannot reach the build folder")
 
     def test_a_program_refuses_another_users_broker(self):
         self.dir.chmod(0o755)
