@@ -1,4 +1,5 @@
 """Where Hearth cannot help it leaves no trace, and programs that never touch CUDA never notice."""
+import os
 import shutil
 import unittest
 
@@ -86,6 +87,22 @@ class Aside(harness.SystemTest):
                 more = {"HEARTH_DRIVER": str(driver)} if driver else {}
                 with self.subTest(command=command[0], driver=driver):
                     self.same(*command, LD_BIND_NOW="1", **more)
+
+    def page_faults(self, env):
+        """The fewest of several runs of true, which is all that a loader and a libc do."""
+        faults = []
+        for _ in range(9):
+            pid = os.posix_spawn("/bin/true", ["true"], env)
+            faults.append(os.wait4(pid, 0)[2].ru_minflt)
+        return min(faults)
+
+    def test_start_touches_few_pages(self):
+        """What it costs every process there is, in a unit that a busy machine does not change."""
+        plain = self.page_faults(self.env)
+        for driver in (None, harness.SIM):
+            more = {"HEARTH_DRIVER": str(driver)} if driver else {}
+            with self.subTest(driver=driver):
+                self.assertLess(self.page_faults(self.preloaded(**more)) - plain, 30)
 
     def test_no_device_node_is_opened(self):
         """A program that opens the library and never calls it costs no driver."""
