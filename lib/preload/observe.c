@@ -25,14 +25,19 @@ static const char *const prefixes[] = {"CUDA_", "NVIDIA_", "__NV"};
 #define HASH_START UINT64_C(14695981039346656037)
 #define HASH_FACTOR UINT64_C(1099511628211)
 
+/* What is noted once, by whichever thread comes first; nobody waits for it. */
+enum once { ONCE_NOT, ONCE_BEGUN, ONCE_DONE };
+
 struct moment {
-	uint64_t at_us; /* monotonic; 0 = has not come */
+	uint32_t once;  /* enum once; the rest is there when it is ONCE_DONE */
+	uint64_t at_us; /* monotonic */
 	uint64_t environment;
 	uint32_t forks;
 };
 
 AT_START_DATA static pid_t observed; /* the process that the constructor ran in */
 AT_START_DATA static uint32_t forks, is_written, is_squashed;
+static uint32_t context_once; /* enum once */
 AT_START_DATA static struct moment began, looked_up, called;
 static struct observation seen;
 static char model[PROFILE_MODEL_SIZE];
@@ -63,6 +68,24 @@ static uint64_t hash_environment(void)
 	return sum;
 }
 
+static bool is_first(uint32_t *once)
+{
+	uint32_t not = ONCE_NOT;
+
+	return __atomic_compare_exchange_n(
+		once, &not, ONCE_BEGUN, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static void set_done(uint32_t *once)
+{
+	__atomic_store_n(once, ONCE_DONE, __ATOMIC_RELEASE);
+}
+
+static bool is_done(const uint32_t *once)
+{
+	return __atomic_load_n(once, __ATOMIC_ACQUIRE) == ONCE_DONE;
+}
+
 static void take(struct moment *moment, uint64_t at_us)
 {
 	moment->at_us = at_us;
@@ -84,20 +107,23 @@ void observe_begin(void)
 
 void observe_lookup(void)
 {
-	if (!looked_up.at_us && is_observed())
-		take(&looked_up, clock_monotonic_us());
+	if (!is_observed() || !is_first(&looked_up.once))
+		return;
+	take(&looked_up, clock_monotonic_us());
+	set_done(&looked_up.once);
 }
 
 void observe_call(void)
 {
-	const struct moment *before = looked_up.at_us ? &looked_up : &began;
+	bool is_looked_up = is_done(&looked_up.once);
+	const struct moment *before = is_looked_up ? &looked_up : &began;
 
-	if (called.at_us || !is_observed())
+	if (!is_observed() || !is_first(&called.once))
 		return;
 	take(&called, clock_monotonic_us());
 	seen.is_used = true;
 	seen.start_lead_us = called.at_us - began.at_us;
-	if (looked_up.at_us) {
+	if (is_looked_up) {
 		/* A lookup and a call in one breath still are a lookup. */
 		seen.lookup_lead_us = called.at_us - looked_up.at_us + 1;
 		seen.env_after_start = began.environment != looked_up.environment;
@@ -105,6 +131,7 @@ void observe_call(void)
 	}
 	seen.env_after_lookup = before->environment != called.environment;
 	seen.forked_after_lookup = before->forks != called.forks;
+	set_done(&called.once);
 }
 
 static void note_driver(void)
@@ -173,20 +200,26 @@ static void write_down(void)
 
 void observe_init(uint64_t took_us)
 {
-	if (is_observed() && !seen.init_us)
-		seen.init_us = took_us;
+	uint64_t none = 0;
+
+	if (is_observed())
+		__atomic_compare_exchange_n(
+			&seen.init_us, &none, took_us, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 void observe_context(CUdevice device, enum profile_context_kind kind, uint32_t version,
 	unsigned int flags, uint64_t took_us)
 {
-	if (!is_observed() || seen.context_count)
+	if (!is_observed() || !is_first(&context_once))
 		return;
 	seen.contexts[0] = (struct profile_context){
 		.kind = kind, .version = version, .flags = flags, .device = device};
 	seen.context_us = took_us;
 	seen.context_count = 1;
-	write_down();
+	set_done(&context_once);
+	/* Otherwise another thread is about to note the first call: the program's end writes. */
+	if (is_done(&called.once))
+		write_down();
 }
 
 void observe_squash(void)
@@ -196,7 +229,7 @@ void observe_squash(void)
 
 void observe_end(void)
 {
-	if (is_observed() && (seen.is_used || looked_up.at_us))
+	if (is_observed() && (is_done(&called.once) || is_done(&looked_up.once)))
 		write_down();
 }
 

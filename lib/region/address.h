@@ -24,8 +24,8 @@ size_t address_candidates(
  * -ENAMETOOLONG; -ENOTDIR, -EPERM where the folder is not a folder of ours alone. */
 int address_own(const struct settings *settings, struct address *ret_address);
 
-/* The folder that holds, or will hold, the user's own socket without HEARTH_SOCKET; it may not exist,
- * or not be the user's. 0, -ENAMETOOLONG. */
+/* The folder that holds, or will hold, the user's own socket without HEARTH_SOCKET; it may not
+ * exist, or not be the user's. 0, -ENAMETOOLONG. */
 int address_own_folder(char *ret_path, size_t size);
 
 /* 0 where `path` itself is a folder (no symlink) that belongs to us and that nobody else can enter;
