@@ -1,6 +1,6 @@
 """The simulated driver is like the H200's where that can be seen: in what a program's calls answer,
-in the library's imports, in threads and descriptors. Not for sanitizer builds, which change the last
-two, and whose runtimes do not bear the crashes and forks of the first."""
+in the library's imports, in threads and descriptors. Not for sanitizer builds, which change the
+last two, and whose runtimes do not bear the crashes and forks of the first."""
 import subprocess
 from pathlib import Path
 

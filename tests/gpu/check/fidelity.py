@@ -117,7 +117,8 @@ def run_arm(context, broker, program, arm):
 def judge(program, plain, preloaded):
     """Compare; returns the row. plain: list of Run; preloaded: dictionary of arm to Run."""
     row = {"program": program.name, "status": plain[0].status, "masks": [], "differences": [],
-           "records": {}, "calls": {}, "seconds": {"plain": [round(run.seconds, 2) for run in plain]}}
+           "records": {}, "calls": {},
+           "seconds": {"plain": [round(run.seconds, 2) for run in plain]}}
     for run in plain:
         if run.status != plain[0].status or run.status == "timeout":
             row["differences"].append(f"plain runs end differently: "
