@@ -50,6 +50,7 @@ class Routes(harness.SystemTest):
     def records(self, program, *arguments, **more):
         """The calls that a preloaded run records: proof that it went through us."""
         log = self.dir / "hearth.log"
+        log.unlink(missing_ok=True)
         env = self.preloaded(HEARTH_LOG=str(log), **more)
         done = self.run_program(harness.PROGRAMS / program, *arguments, env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -149,6 +150,20 @@ class Routes(harness.SystemTest):
         plugin = self.two_runtimes()
         self.assertEqual(len(self.same("open_plugin", plugin)), 4)
         self.assertIn("cudaSetDevice", self.records("open_plugin", plugin))
+
+    def test_runtime_shared_static_and_in_a_plugin(self):
+        """The runtime's own 440 requests and first calls, from shared and static copies of it."""
+        plugin = f"plugin={harness.PROGRAMS / 'standin/standin_plugin.so'}"
+        for words in (["standin_app"], ["standin_app_static"], ["standin_app", plugin],
+                      ["standin_app_static", plugin]):
+            with self.subTest(words=words):
+                self.same(f"standin/{words[0]}", *words[1:])
+                self.assertIn("cuDevicePrimaryCtxRetain",
+                              self.records(f"standin/{words[0]}", *words[1:]))
+
+    def test_runtime_with_a_driver_that_has_no_lookup(self):
+        """It goes back to some 430 plain symbols."""
+        self.same("standin/standin_app", SIMCUDA_FAIL="cuGetProcAddress_v2:34@1")
 
 
 if __name__ == "__main__":
