@@ -47,7 +47,7 @@ static int connect_until(int fd, const struct sockaddr_un *address, uint64_t dea
 int socket_connect(const char *path, uint64_t deadline_us, int *ret_fd)
 {
 	struct sockaddr_un address;
-	int fd, rc = fill_address(path, &address);
+	int fd = -1, rc = fill_address(path, &address);
 
 	if (rc)
 		return rc;
@@ -66,7 +66,7 @@ int socket_connect(const char *path, uint64_t deadline_us, int *ret_fd)
 int socket_listen(const char *path, int *ret_fd)
 {
 	struct sockaddr_un address;
-	int fd, rc = fill_address(path, &address);
+	int fd = -1, rc = fill_address(path, &address);
 
 	if (rc)
 		return rc;

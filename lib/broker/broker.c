@@ -87,7 +87,7 @@ static int watch_signals(struct broker *broker)
 static int make_region(struct broker *broker)
 {
 	void *memory = NULL;
-	int fd, rc = segment_create("hearth-region", sizeof(*broker->region), &fd);
+	int fd = -1, rc = segment_create("hearth-region", sizeof(*broker->region), &fd);
 
 	if (rc)
 		return rc;
@@ -153,7 +153,7 @@ static int find_address(const struct broker *broker, struct address *ret_address
 static int listen_at(struct broker *broker)
 {
 	struct address address;
-	int listener, rc = find_address(broker, &address);
+	int listener = -1, rc = find_address(broker, &address);
 
 	if (!rc)
 		rc = instance_take(

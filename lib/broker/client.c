@@ -36,7 +36,7 @@ static int find_slot(const struct broker *broker, uid_t uid, uint32_t *ret_slot)
 static int make_page(uint32_t slot, const struct hearth_page **ret_page, int *ret_fd)
 {
 	void *memory = NULL;
-	int fd, rc = segment_create("hearth-page", sizeof(struct hearth_page), &fd);
+	int fd = -1, rc = segment_create("hearth-page", sizeof(struct hearth_page), &fd);
 
 	if (rc)
 		return rc;
@@ -140,7 +140,7 @@ int client_join(struct broker *broker, const struct socket_peer *peer, int pidfd
 	const struct wire_message *hello, struct client **ret_client, int *ret_page_fd)
 {
 	struct client *client;
-	int page_fd, rc;
+	int page_fd = -1, rc;
 
 	remove_former(broker, peer->pid);
 	client = calloc(1, sizeof(*client));

@@ -52,7 +52,7 @@ static int copy_file(
 {
 	struct build_id found;
 	struct stat info;
-	int fd, rc = build_id_of_file(from, &found);
+	int fd = -1, rc = build_id_of_file(from, &found);
 
 	if (rc || memcmp(found.bytes, build_id, sizeof(found.bytes)))
 		return -ENOENT;

@@ -111,7 +111,7 @@ static void on_hello(struct peer *peer, const struct wire_message *hello)
 	struct broker *broker = peer->broker;
 	struct wire_message welcome;
 	struct client *client;
-	int pidfd, fds[2], rc;
+	int pidfd = -1, fds[2], rc;
 
 	rc = open_pidfd(peer, &pidfd);
 	if (!rc)
@@ -135,7 +135,7 @@ static void on_status(struct peer *peer)
 {
 	struct wire_message text;
 	uint64_t size;
-	int fd, rc = status_make(peer->broker, peer->cred.uid, &fd, &size);
+	int fd = -1, rc = status_make(peer->broker, peer->cred.uid, &fd, &size);
 
 	if (rc) {
 		refuse(peer, rc);

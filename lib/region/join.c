@@ -72,7 +72,7 @@ static int receive_welcome(int fd, struct join *ret_join)
 
 static int connect_at(const char *path, uint64_t deadline_us, int *ret_fd)
 {
-	int fd, rc = socket_connect(path, deadline_us, &fd);
+	int fd = -1, rc = socket_connect(path, deadline_us, &fd);
 
 	if (rc)
 		return rc;
@@ -107,7 +107,7 @@ static int say_hello(
 	const struct settings *settings, const struct wire_message *hello, struct join *ret_join)
 {
 	uint64_t deadline_us = clock_monotonic_us() + WAIT_US;
-	int fd, rc = join_connect(settings, deadline_us, &fd);
+	int fd = -1, rc = join_connect(settings, deadline_us, &fd);
 
 	if (rc)
 		return rc;

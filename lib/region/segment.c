@@ -62,7 +62,7 @@ int segment_seal_whole(int fd)
 
 int segment_from_bytes(const char *name, const void *bytes, size_t size, int *ret_fd)
 {
-	int fd, rc = segment_create(name, size, &fd);
+	int fd = -1, rc = segment_create(name, size, &fd);
 
 	if (rc)
 		return rc;
