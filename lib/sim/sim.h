@@ -18,6 +18,7 @@
 
 #define SIM_MAX_DEVICES 16
 #define SIM_MIB ((uint64_t)1 << 20)
+#define SIM_STACK_DEPTH 64
 #define SIM_NAME_SIZE 128 /* of a kernel */
 
 typedef uintptr_t word;
@@ -161,7 +162,7 @@ struct sim {
 extern struct sim sim;
 
 struct sim_thread {
-	struct sim_context *stack[64];
+	struct sim_context *stack[SIM_STACK_DEPTH];
 	int depth;
 	int capture_mode; /* of cuThreadExchangeStreamCaptureMode; starts as 0, global */
 };

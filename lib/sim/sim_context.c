@@ -18,17 +18,12 @@
 #define LEAST_PRIORITY 0
 #define GREATEST_PRIORITY (-5)
 
-static _Thread_local struct sim_thread thread;
 static uint64_t next_id = 1;
-
-struct sim_thread *sim_thread(void)
-{
-	return &thread;
-}
 
 int sim_context_current(struct sim_context **ret_context)
 {
-	struct sim_context *context = thread.depth ? thread.stack[thread.depth - 1] : NULL;
+	struct sim_context *context =
+		sim_thread()->depth ? sim_thread()->stack[sim_thread()->depth - 1] : NULL;
 
 	if (!context)
 		return SIM_INVALID_CONTEXT;
@@ -170,8 +165,8 @@ int sim_context_destroy(const word *arg)
 	if (rc)
 		return rc;
 	device = context->device;
-	if (thread.depth && thread.stack[thread.depth - 1] == context)
-		thread.depth--;
+	if (sim_thread()->depth && sim_thread()->stack[sim_thread()->depth - 1] == context)
+		sim_thread()->depth--;
 	pthread_mutex_lock(&sim.context_lock[device]);
 	sim_context_unmake(context);
 	pthread_mutex_unlock(&sim.context_lock[device]);
@@ -182,7 +177,8 @@ int sim_context_get(const word *arg)
 {
 	if (!arg[0])
 		return SIM_INVALID_VALUE;
-	*(struct sim_context **)arg[0] = thread.depth ? thread.stack[thread.depth - 1] : NULL;
+	*(struct sim_context **)arg[0] =
+		sim_thread()->depth ? sim_thread()->stack[sim_thread()->depth - 1] : NULL;
 	return SIM_SUCCESS;
 }
 
@@ -205,13 +201,13 @@ int sim_context_set(const word *arg)
 			return SIM_CONTEXT_IS_DESTROYED;
 	}
 	if (!context) {
-		if (thread.depth)
-			thread.depth--;
+		if (sim_thread()->depth)
+			sim_thread()->depth--;
 		return SIM_SUCCESS;
 	}
-	if (!thread.depth)
-		thread.depth = 1;
-	thread.stack[thread.depth - 1] = context;
+	if (!sim_thread()->depth)
+		sim_thread()->depth = 1;
+	sim_thread()->stack[sim_thread()->depth - 1] = context;
 	return SIM_SUCCESS;
 }
 
@@ -223,19 +219,19 @@ int sim_context_push(const word *arg)
 		return SIM_INVALID_VALUE;
 	if (!context)
 		return SIM_INVALID_CONTEXT;
-	if (thread.depth == (int)(sizeof(thread.stack) / sizeof(thread.stack[0])))
+	if (sim_thread()->depth == SIM_STACK_DEPTH)
 		return SIM_OUT_OF_MEMORY;
-	thread.stack[thread.depth++] = context;
+	sim_thread()->stack[sim_thread()->depth++] = context;
 	return SIM_SUCCESS;
 }
 
 int sim_context_pop(const word *arg)
 {
-	if (!thread.depth)
+	if (!sim_thread()->depth)
 		return SIM_INVALID_CONTEXT;
-	thread.depth--;
+	sim_thread()->depth--;
 	if (arg[0])
-		*(struct sim_context **)arg[0] = thread.stack[thread.depth];
+		*(struct sim_context **)arg[0] = sim_thread()->stack[sim_thread()->depth];
 	return SIM_SUCCESS;
 }
 
@@ -265,9 +261,9 @@ int sim_context_device(const word *arg)
 {
 	if (!arg[0])
 		return SIM_INVALID_VALUE;
-	if (!thread.depth)
+	if (!sim_thread()->depth)
 		return SIM_INVALID_CONTEXT;
-	*(int *)arg[0] = thread.stack[thread.depth - 1]->device;
+	*(int *)arg[0] = sim_thread()->stack[sim_thread()->depth - 1]->device;
 	return SIM_SUCCESS;
 }
 

@@ -339,8 +339,9 @@ cuda.cuInit(0), context()
 threading.Thread(target=cuda.cuDevicePrimaryCtxRelease_v2, args=[0], daemon=True).start()
 time.sleep(0.1); libc.exit(3)
 """
+        times = "init_cold=0,retain=0,release=300,exit=0"
         done = self.run_program(sys.executable, "-c", CALLS + code, env={
-            **self.env, "SIMCUDA_SPEED": "1", "SIMCUDA_TIME": "init_cold=0,retain=0,release=300,exit=0"})
+            **self.env, "SIMCUDA_SPEED": "1", "SIMCUDA_TIME": times})
         self.assertEqual((done.returncode, done.stderr), (3, b""))
 
     def test_init_from_many_threads_at_once(self):
