@@ -172,6 +172,14 @@ AT_START bool loaded_needs(const struct loaded *object, const char *name)
 	return false;
 }
 
+const char *loaded_needed(const struct loaded *object, unsigned int number)
+{
+	for (const ElfW(Dyn) *entry = object->dynamic; entry->d_tag != DT_NULL; entry++)
+		if (entry->d_tag == DT_NEEDED && number-- == 0)
+			return object->strings + entry->d_un.d_val;
+	return NULL;
+}
+
 /* A table of the dynamic section that is needed too seldom to be kept; 0 where there is none. */
 static uintptr_t find_table(const struct loaded *object, ElfW(Sxword) tag)
 {

@@ -34,6 +34,9 @@ int loaded_file_name(const void *address, char *ret_name, size_t size);
 /* True where the object's NEEDED list has that name. */
 bool loaded_needs(const struct loaded *object, const char *name);
 
+/* The name in the object's NEEDED entry of that number, counted from 0; NULL beyond the last. */
+const char *loaded_needed(const struct loaded *object, unsigned int number);
+
 /* The address of a symbol that the object itself defines, of whatever version (the default one
  * where it has several); NULL where there is none. An indirect function (IFUNC) is resolved. */
 void *loaded_symbol(const struct loaded *object, const char *name);

@@ -7,13 +7,14 @@
  * with RTLD_DEFAULT, and unversioned references never find it. */
 #include "preload/runtime.h"
 #include "driver/loaded.h"
-#include "driver/loader.h"
 #include "preload/first_call.h"
 #include "preload/start.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define RUNTIME_ENTRY "cudaSetDevice"
+#define RUNTIME_PREFIX "libcudart" /* a wheel may have given the rest of the name a digest */
 
 /* cudaErrorSharedObjectSymbolNotFound: the runtime that the caller was linked to is gone. */
 #define CUDA_ERROR_SYMBOL_GONE 302
@@ -69,19 +70,29 @@ static void remember(uintptr_t address, unsigned long long unloads, set_device *
 	__atomic_store_n(&callers[index].end, object.end, __ATOMIC_RELEASE);
 }
 
-/* The runtime in the caller's own search list; for a caller that has none (it was handed our
- * address), the runtime of the version that our address stands for. */
+/* The runtime among the objects that the caller NEEDs; for a caller that names none (it was handed
+ * our address), the runtime of the version that our address stands for. Not by dlsym on the
+ * caller: an object that was loaded only because another NEEDs it has no search list of its own,
+ * and glibc crashes. */
 static set_device *find_target(const void *caller, const char *soname)
 {
-	struct link_map *map = loader_map_of(caller);
-	struct loaded runtime;
-	void *target = NULL;
+	struct loaded object, runtime;
+	const char *needed;
+	void *target;
 
-	if (map)
-		target = loader_symbol(map, RUNTIME_ENTRY);
-	if (!target && !loaded_find(soname, &runtime))
-		target = loaded_symbol(&runtime, RUNTIME_ENTRY);
-	return (set_device *)target;
+	if (!loaded_find_address(caller, &object)) {
+		for (unsigned int i = 0; (needed = loaded_needed(&object, i)); i++) {
+			if (strncmp(needed, RUNTIME_PREFIX, strlen(RUNTIME_PREFIX)) ||
+				loaded_find(needed, &runtime))
+				continue;
+			target = loaded_symbol(&runtime, RUNTIME_ENTRY);
+			if (target)
+				return (set_device *)target;
+		}
+	}
+	if (loaded_find(soname, &runtime))
+		return NULL;
+	return (set_device *)loaded_symbol(&runtime, RUNTIME_ENTRY);
 }
 
 CUresult runtime_set_device(int device, const char *soname, const void *caller)

@@ -165,6 +165,13 @@ class Routes(harness.SystemTest):
         """It goes back to some 430 plain symbols."""
         self.same("standin/standin_app", SIMCUDA_FAIL="cuGetProcAddress_v2:34@1")
 
+    def test_runtime_of_what_a_plugin_brings_along(self):
+        """As in torch: an object that is there only because another NEEDs it calls the runtime."""
+        self.two_runtimes()
+        bringer = harness.PROGRAMS / "runtime_bringer_13.so"
+        self.assertEqual(len(self.same("open_plugin", bringer)), 4)
+        self.assertIn("cudaSetDevice", self.records("open_plugin", bringer))
+
 
 if __name__ == "__main__":
     harness.main()
