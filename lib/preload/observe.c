@@ -174,14 +174,33 @@ static enum learn_outcome outcome(void)
 	return speculation.handle ? LEARN_UNUSED : LEARN_HIT;
 }
 
+/* What the next run would do by what is now known. */
+static void note_start(const char *folder, const struct identity *identity)
+{
+	struct situation next = {
+		.kind = identity->kind, .is_undo_proven = true, .is_getenv_redirected = true};
+	struct start_decision decision;
+	struct profile profile;
+
+	if (profile_read(folder, identity->digest, &profile, NULL))
+		return;
+	next.section = profile_section(&profile, seen.build_id, NULL);
+	decide_start(&next, &decision);
+	situation_note_start(decision.what != DECIDE_NOTHING && decision.moment == DECIDE_AT_START);
+}
+
 static void write_down(void)
 {
-	const struct identity *identity = situation_identity();
-	const char *folder = situation_profiles();
+	const struct identity *identity;
+	const char *folder;
 	uint32_t no = 0;
 	int kept = errno, error;
 
-	if (!is_observed() || !identity || !folder ||
+	if (!is_observed())
+		return;
+	identity = situation_identity();
+	folder = situation_profiles();
+	if (!identity || !folder ||
 		!__atomic_compare_exchange_n(
 			&is_written, &no, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
@@ -195,6 +214,8 @@ static void write_down(void)
 	error = learn_run(folder, PROFILE_SYSTEM_DIR, identity, &seen);
 	if (error)
 		log_info("profile in %s: %s", folder, strerror(-error));
+	else
+		note_start(folder, identity);
 	errno = kept;
 }
 

@@ -1,17 +1,18 @@
-/* Gathering the situation. Runs in the user's program: in the constructor where a profile may ask
- * for a start at once, else on the speculative thread. Must not write, allocate or print. */
+/* Gathering the situation. Runs in the user's program: in the constructor for the few programs that
+ * speculation starts with, else at the first lookup of cuInit. Must not allocate or print. */
 #include "preload/situation.h"
 
 #include "base/at_start.h"
 #include "base/env.h"
+#include "base/log.h"
 #include "base/state_dir.h"
 #include "driver/build_id.h"
 #include "driver/verdict.h"
 #include "preload/start.h"
+#include "profile/starts.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,19 +33,27 @@ AT_START_DATA static enum {
 } identity_state;
 AT_START_DATA static int argument_count;
 AT_START_DATA static const char *const *arguments;
-static char profiles[PROFILE_PATH_MAX];
+AT_START_DATA static char state_dir[PROFILE_PATH_MAX - sizeof(FOLDER)], profiles[PROFILE_PATH_MAX];
 static struct profile profile;
 static bool has_profile;
 static const struct profile_section *section;
 
-void situation_begin(int argc, char **argv)
+bool situation_begin(int argc, char **argv)
 {
 	argument_count = argc;
 	arguments = (const char *const *)argv;
-	if (state_dir_path(start_settings(), profiles, sizeof(profiles) - sizeof(FOLDER)))
-		profiles[0] = '\0';
-	else
-		memcpy(profiles + strlen(profiles), FOLDER, sizeof(FOLDER));
+	if (state_dir_path(start_settings(), state_dir, sizeof(state_dir)))
+		state_dir[0] = '\0';
+	return start_settings()->speculate == SPECULATE_ALWAYS ||
+	       (state_dir[0] && starts_has_self(state_dir));
+}
+
+void situation_note_start(bool is_listed)
+{
+	int error = starts_note_self(state_dir, is_listed);
+
+	if (error)
+		log_info("%s/starts: %s", state_dir, strerror(-error));
 }
 
 /* Of threads that come at once one computes it; the others do without. */
@@ -70,23 +79,27 @@ const struct profile_section *situation_section(void)
 
 const char *situation_profiles(void)
 {
-	return profiles[0] ? profiles : NULL;
-}
+	size_t length = strlen(state_dir);
 
-/* Where nobody has a profile, no program pays for asking who it is. The first one to leave a
- * profile is asked when it does; its working folder is then what it has made of it. */
-static bool may_have_profile(void)
-{
-	return (profiles[0] && !access(profiles, F_OK)) || !access(PROFILE_SYSTEM_DIR, F_OK);
+	if (!length)
+		return NULL;
+	if (!profiles[0]) {
+		memcpy(profiles + 1, state_dir + 1, length - 1);
+		memcpy(profiles + length, FOLDER, sizeof(FOLDER));
+		/* Of threads that come at once each writes the same; this makes it whole. */
+		__atomic_store_n(&profiles[0], state_dir[0], __ATOMIC_RELEASE);
+	}
+	return profiles;
 }
 
 bool situation_has_cause(void)
 {
 	bool is_always = start_settings()->speculate == SPECULATE_ALWAYS;
-	const struct identity *self = is_always || may_have_profile() ? situation_identity() : NULL;
+	const struct identity *self = situation_identity();
+	const char *folder = situation_profiles();
 
 	has_profile =
-		self && ((profiles[0] && !profile_read(profiles, self->digest, &profile, NULL)) ||
+		self && ((folder && !profile_read(folder, self->digest, &profile, NULL)) ||
 				!profile_read(PROFILE_SYSTEM_DIR, self->digest, &profile, NULL));
 	return has_profile || is_always;
 }
@@ -113,10 +126,7 @@ static bool is_chosen(void)
 
 static bool is_undo_proven(const struct build_id *driver)
 {
-	char state_dir[PROFILE_PATH_MAX];
-
-	return !state_dir_path(start_settings(), state_dir, sizeof(state_dir)) &&
-	       verdict_read(state_dir, driver) == VERDICT_PASSED;
+	return state_dir[0] && verdict_read(state_dir, driver) == VERDICT_PASSED;
 }
 
 int situation_read(const char *driver, struct situation *ret_situation)

@@ -4,8 +4,12 @@
 #include "profile/decide.h"
 #include "profile/identity.h"
 
-/* Called from the constructor, while the working folder is what the arguments were meant for. */
-void situation_begin(int argc, char **argv);
+/* From the constructor. True where this may be a program that speculation starts with: only then is
+ * more to be asked now. The arguments must stay. */
+bool situation_begin(int argc, char **argv);
+
+/* Whether speculation is to start with this program from its next run on. */
+void situation_note_start(bool is_listed);
 
 /* This program's identity, computed when it is first asked for; NULL where it has none. */
 const struct identity *situation_identity(void);

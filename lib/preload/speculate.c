@@ -20,6 +20,7 @@
 #include "preload/start.h"
 #include "preload/threads.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@
 
 static struct situation situation;
 AT_START_DATA static struct start_decision decision;
+AT_START_DATA static bool is_decided;
 AT_START_DATA static bool is_ready;      /* the constructor has run */
 AT_START_DATA static bool was_looked_up; /* before that */
 static uint32_t is_started;
@@ -233,35 +235,50 @@ static void start_thread(void)
 		speculation_write(&speculation.phase, PHASE_ENDED);
 }
 
-void speculate_begin(int argc, char **argv)
+/* Once: what to do, and whether that is to begin now. */
+static void decide(void)
 {
 	struct locate_request request = {.driver = start_settings()->driver};
 	char path[PATH_MAX];
 
+	if (is_decided)
+		return;
+	is_decided = true;
+	if (!situation_has_cause() || locate_driver(&request, path) ||
+		situation_read(path, &situation))
+		return;
+	decide_start(&situation, &decision);
+	log_debug("speculation: %s", decision.reason);
+}
+
+void speculate_begin(int argc, char **argv)
+{
 	if (start_is_off() || start_settings()->speculate == SPECULATE_OFF)
 		return;
-	situation_begin(argc, argv);
 	observe_begin();
-	if (situation_has_cause() && !locate_driver(&request, path) &&
-		!situation_read(path, &situation)) {
-		decide_start(&situation, &decision);
-		log_debug("speculation: %s", decision.reason);
-	}
 	is_ready = true;
-	if (decision.what != DECIDE_NOTHING && decision.moment == DECIDE_AT_START)
-		start_thread();
+	if (situation_begin(argc, argv)) {
+		decide();
+		if (decision.what != DECIDE_NOTHING && decision.moment == DECIDE_AT_START)
+			start_thread();
+	}
 	if (was_looked_up)
 		speculate_looked_up();
 }
 
 void speculate_looked_up(void)
 {
+	int kept = errno;
+
 	if (!is_ready) {
 		was_looked_up = true;
 		return;
 	}
 	client_note_lookup();
 	observe_lookup();
+	if (speculation_read(&speculation.phase) == PHASE_NONE)
+		decide();
 	if (decision.what != DECIDE_NOTHING)
 		start_thread();
+	errno = kept;
 }

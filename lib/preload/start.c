@@ -103,6 +103,7 @@ static bool has_driver(void)
 		"/usr/lib/x86_64-linux-gnu/" LOCATE_NAME,
 		"/usr/lib64/" LOCATE_NAME,
 		"/usr/local/nvidia/lib64/" LOCATE_NAME,
+		"/usr/local/nvidia/lib64/" LOCATE_NAME,
 	};
 	struct locate_request request = {.driver = settings.driver};
 	char path[PATH_MAX];
