@@ -30,10 +30,10 @@ static const unsigned int memfd_flags[] = {0x0001U | 0x0010U, 0x0001U};
 static const char *const folders[] = {"/dev/shm", "/tmp", "/var/tmp"};
 
 /* What the driver's thread is given to notice that its socket was shut down: 2 ms; and how long the
- * socket's name may then stay taken: 20 ms. */
+ * socket's name may then stay taken: 80 ms. */
 #define NOTICE_NS 2000000
 #define FREE_STEP_NS 200000
-#define FREE_STEPS 100
+#define FREE_STEPS 400
 
 static const char socket_prefix[] = "cuda-uvmfd-";
 
