@@ -70,10 +70,9 @@ static void free_client(struct source *source)
 
 static void write_run(struct client *client)
 {
-	enum run_exit how = run_exit_of(client->source.fd, client->peer.pid);
 	size_t length;
 	char *line;
-	int rc = run_line(client, how, clock_realtime_us(), &line, &length);
+	int rc = run_line(client, clock_realtime_us(), &line, &length);
 
 	if (!rc)
 		history_add(

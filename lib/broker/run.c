@@ -20,6 +20,8 @@
 	(256 * 1024) /* 254 records with every byte of every text escaped: 165 KiB                 \
 		      */
 
+enum run_exit { RUN_UNKNOWN, RUN_EXITED, RUN_KILLED };
+
 /* linux/pidfd.h of Linux 6.15, first version of the struct. */
 struct pidfd_info {
 	uint64_t mask;
@@ -70,10 +72,12 @@ static bool ask_proc(int pid, enum run_exit *ret_exit)
 	return true;
 }
 
-enum run_exit run_exit_of(int pidfd, int pid)
+static enum run_exit exit_of(int pidfd, int pid, uint32_t flags)
 {
 	enum run_exit how;
 
+	if (flags & HEARTH_PAGE_EXITED)
+		return RUN_EXITED;
 	if (ask_pidfd(pidfd, &how) || (pid > 0 && ask_proc(pid, &how)) || ask_pidfd(pidfd, &how))
 		return how;
 	return RUN_UNKNOWN;
@@ -157,22 +161,22 @@ static void write_run(struct json_out *out, const struct client *client, enum ru
 	json_out_newline(out);
 }
 
-int run_line(const struct client *client, enum run_exit how, uint64_t now_realtime_us,
-	char **ret_line, size_t *ret_length)
+int run_line(
+	const struct client *client, uint64_t now_realtime_us, char **ret_line, size_t *ret_length)
 {
 	struct record_totals totals;
 	struct json_out out;
+	enum run_exit how;
 	char *line;
 	int rc;
 
 	record_totals(client->page, &totals);
 	if (!totals.record_count && !(totals.flags & HEARTH_PAGE_USES_CUDA))
 		return RUN_EMPTY;
-	if (totals.flags & HEARTH_PAGE_EXITED)
-		how = RUN_EXITED;
 	line = malloc(LINE_MAX_BYTES);
 	if (!line)
 		return -ENOMEM;
+	how = exit_of(client->source.fd, client->peer.pid, totals.flags);
 	json_out_begin(&out, line, LINE_MAX_BYTES);
 	write_run(&out, client, how, now_realtime_us, &totals);
 	rc = json_out_end(&out, ret_length);
