@@ -43,6 +43,9 @@ struct client {
 static char folder[3000];
 static int client_fd = -1, control_fds[2] = {-1, -1}, device_fds[SIM_MAX_DEVICES];
 static int device_fd_count;
+/* The process may end while another thread is in a call that uses these. */
+static pthread_mutex_t fd_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t account_lock = PTHREAD_MUTEX_INITIALIZER; /* guards *client */
 static struct client *client;
 
 static void path_of(const char *name, char ret_path[PATH_MAX])
@@ -95,6 +98,19 @@ static void unlock(int fd)
 	close(fd);
 }
 
+/* Against threads of this process by a mutex, against other processes by the file. */
+static int lock_accounts(void)
+{
+	pthread_mutex_lock(&account_lock);
+	return lock("lock");
+}
+
+static void unlock_accounts(int fd)
+{
+	unlock(fd);
+	pthread_mutex_unlock(&account_lock);
+}
+
 /* Adds up what the live clients hold, this one included; removes dead ones. Under DIR/lock. */
 static void sum_clients(struct client *ret_sum, bool is_without_us)
 {
@@ -135,7 +151,7 @@ static void sum_clients(struct client *ret_sum, bool is_without_us)
 static int open_client(void)
 {
 	char path[PATH_MAX];
-	int guard = lock("lock");
+	int guard = lock_accounts();
 
 	/* One of a cuInit that failed. At the end of the process it stays mapped: other threads may
 	 * be in the middle of a call. */
@@ -155,7 +171,7 @@ static int open_client(void)
 		if (client)
 			client->magic = CLIENT_MAGIC;
 	}
-	unlock(guard);
+	unlock_accounts(guard);
 	return client ? SIM_SUCCESS : SIM_OPERATING_SYSTEM;
 }
 
@@ -188,24 +204,31 @@ static void close_fd(int *fd)
 /* Says when the GPUs were last used. */
 static void touch_devices(void)
 {
+	pthread_mutex_lock(&fd_lock);
 	for (int i = 0; i < device_fd_count; i++)
 		futimens(device_fds[i], NULL);
+	pthread_mutex_unlock(&fd_lock);
 }
 
 bool sim_machine_has_context(void)
 {
+	bool is_there = false;
+
+	pthread_mutex_lock(&account_lock);
 	for (int i = 0; client && i < SIM_MAX_DEVICES; i++)
-		if (client->contexts[i])
-			return true;
-	return false;
+		is_there |= client->contexts[i] > 0;
+	pthread_mutex_unlock(&account_lock);
+	return is_there;
 }
 
 void sim_machine_close(void)
 {
 	touch_devices();
+	pthread_mutex_lock(&fd_lock);
 	for (int i = 0; i < device_fd_count; i++)
 		close_fd(&device_fds[i]);
 	device_fd_count = 0;
+	pthread_mutex_unlock(&fd_lock);
 	close_fd(&control_fds[0]);
 	close_fd(&control_fds[1]);
 	close_fd(&client_fd);
@@ -237,11 +260,11 @@ void sim_machine_register(const int *physical, int count, int present)
 		snprintf(name, sizeof(name), "nvidia%d", physical[i]);
 		fd = sim_machine_open_device(name);
 		kernel = lock("kernel");
-		guard = lock("lock");
+		guard = lock_accounts();
 		sum_clients(&sum, false);
 		client->registered |= 1u << physical[i];
 		client->used[physical[i]] += INIT_BYTES;
-		unlock(guard);
+		unlock_accounts(guard);
 		if (!(sum.registered & 1u << physical[i])) {
 			double cold =
 				sim_time(is_cold ? SIM_STEP_init_cold_more : SIM_STEP_init_cold);
@@ -270,17 +293,17 @@ uint64_t sim_machine_total(int physical)
 uint64_t sim_machine_used(int physical)
 {
 	struct client sum;
-	int guard = lock("lock");
+	int guard = lock_accounts();
 
 	sum_clients(&sum, false);
-	unlock(guard);
+	unlock_accounts(guard);
 	return sum.used[physical];
 }
 
 int sim_machine_charge(int physical, uint64_t bytes)
 {
 	uint64_t total = sim_machine_total(physical);
-	int rc = SIM_OUT_OF_MEMORY, guard = lock("lock");
+	int rc = SIM_OUT_OF_MEMORY, guard = lock_accounts();
 	struct client sum;
 
 	sum_clients(&sum, false);
@@ -288,21 +311,21 @@ int sim_machine_charge(int physical, uint64_t bytes)
 		client->used[physical] += bytes;
 		rc = SIM_SUCCESS;
 	}
-	unlock(guard);
+	unlock_accounts(guard);
 	return rc;
 }
 
 void sim_machine_refund(int physical, uint64_t bytes)
 {
-	int guard = lock("lock");
+	int guard = lock_accounts();
 
 	client->used[physical] -= bytes;
-	unlock(guard);
+	unlock_accounts(guard);
 }
 
 int sim_machine_enter(int physical)
 {
-	int mode = sim_machine_compute_mode(physical), rc = SIM_SUCCESS, guard = lock("lock");
+	int mode = sim_machine_compute_mode(physical), rc = SIM_SUCCESS, guard = lock_accounts();
 	struct client others;
 
 	sum_clients(&others, true);
@@ -310,16 +333,16 @@ int sim_machine_enter(int physical)
 		rc = SIM_DEVICE_UNAVAILABLE;
 	else
 		client->contexts[physical]++;
-	unlock(guard);
+	unlock_accounts(guard);
 	return rc;
 }
 
 void sim_machine_leave(int physical)
 {
-	int guard = lock("lock");
+	int guard = lock_accounts();
 
 	client->contexts[physical]--;
-	unlock(guard);
+	unlock_accounts(guard);
 	touch_devices();
 }
 
