@@ -30,12 +30,31 @@ static int verdict_path(const char *state_dir, const struct build_id *driver, co
 	return length < 0 || length >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-enum verdict verdict_read(const char *state_dir, const struct build_id *driver)
+/* What the open file says; whatever lies behind its first line goes to `ret_details`. */
+static enum verdict read_text(int fd, char ret_details[VERDICT_DETAILS_MAX])
 {
-	char path[PATH_MAX], text[sizeof(passed)];
+	enum verdict verdict = VERDICT_NONE;
+	char text[sizeof(passed)];
+	ssize_t size = read(fd, text, sizeof(text) - 1);
+
+	text[size > 0 ? size : 0] = '\0';
+	if (!strcmp(text, passed))
+		verdict = VERDICT_PASSED;
+	else if (!strcmp(text, failed))
+		verdict = VERDICT_FAILED;
+	if (ret_details && verdict != VERDICT_NONE) {
+		size = read(fd, ret_details, VERDICT_DETAILS_MAX - 1);
+		ret_details[size > 0 ? size : 0] = '\0';
+	}
+	return verdict;
+}
+
+static enum verdict read_file(
+	const char *state_dir, const struct build_id *driver, char ret_details[VERDICT_DETAILS_MAX])
+{
 	enum verdict verdict = VERDICT_NONE;
 	struct stat status;
-	ssize_t size;
+	char path[PATH_MAX];
 	int fd;
 
 	if (verdict_path(state_dir, driver, "", path))
@@ -45,27 +64,55 @@ enum verdict verdict_read(const char *state_dir, const struct build_id *driver)
 		return VERDICT_NONE;
 	if (!status_of_fd(fd, &status) && S_ISREG(status.st_mode) &&
 		(status.st_uid == geteuid() || !status.st_uid) &&
-		!(status.st_mode & (S_IWGRP | S_IWOTH))) {
-		size = read(fd, text, sizeof(text) - 1);
-		text[size > 0 ? size : 0] = '\0';
-		if (!strcmp(text, passed))
-			verdict = VERDICT_PASSED;
-		else if (!strcmp(text, failed))
-			verdict = VERDICT_FAILED;
-	}
+		!(status.st_mode & (S_IWGRP | S_IWOTH)))
+		verdict = read_text(fd, ret_details);
 	close(fd);
 	return verdict;
 }
 
-int verdict_write(
-	const char *state_dir, const struct build_id *driver, bool is_passed, const char *details)
+enum verdict verdict_read(const char *state_dir, const struct build_id *driver)
+{
+	return read_file(state_dir, driver, NULL);
+}
+
+enum verdict verdict_find(
+	const char *state_dir, const struct build_id *driver, char ret_details[VERDICT_DETAILS_MAX])
+{
+	enum verdict verdict = VERDICT_NONE;
+
+	if (ret_details)
+		ret_details[0] = '\0';
+	if (state_dir[0])
+		verdict = read_file(state_dir, driver, ret_details);
+	return verdict == VERDICT_NONE ? read_file(VERDICT_SYSTEM_DIR, driver, ret_details)
+				       : verdict;
+}
+
+static int write_file(const char *path, enum verdict_readers readers, const char *text)
+{
+	size_t size = strlen(text);
+	int error = 0, fd;
+
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, size) != (ssize_t)size)
+		error = -EIO;
+	if (!error && readers == VERDICT_FOR_ALL && fchmod(fd, 0644))
+		error = -errno;
+	if (close(fd) && !error)
+		error = -errno;
+	return error;
+}
+
+int verdict_write(const char *state_dir, const struct build_id *driver,
+	enum verdict_readers readers, bool is_passed, const char *details)
 {
 	char path[PATH_MAX], temporary[PATH_MAX], folder[PATH_MAX], suffix[32], text[TEXT_MAX];
-	size_t size;
-	int error, fd;
+	int error;
 
-	size = (size_t)snprintf(text, sizeof(text), "%s%s", is_passed ? passed : failed, details);
-	if (size >= sizeof(text))
+	if ((size_t)snprintf(text, sizeof(text), "%s%s", is_passed ? passed : failed, details) >=
+		sizeof(text))
 		return -EMSGSIZE;
 	snprintf(suffix, sizeof(suffix), ".new-%d", getpid());
 	error = verdict_path(state_dir, driver, "", path);
@@ -76,15 +123,11 @@ int verdict_write(
 	strcpy(folder, path);
 	*strrchr(folder, '/') = '\0';
 	error = state_dir_make(folder);
+	if (!error && readers == VERDICT_FOR_ALL && chmod(folder, 0755))
+		error = -errno;
 	if (error)
 		return error;
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, size) != (ssize_t)size)
-		error = -EIO;
-	if (close(fd) && !error)
-		error = -errno;
+	error = write_file(temporary, readers, text);
 	if (!error && rename(temporary, path))
 		error = -errno;
 	if (error)

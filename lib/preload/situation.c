@@ -126,7 +126,7 @@ static bool is_chosen(void)
 
 static bool is_undo_proven(const struct build_id *driver)
 {
-	return state_dir[0] && verdict_read(state_dir, driver) == VERDICT_PASSED;
+	return verdict_find(state_dir, driver, NULL) == VERDICT_PASSED;
 }
 
 int situation_read(const char *driver, struct situation *ret_situation)

@@ -19,7 +19,7 @@ enum undo_result {
 	UNDO_FAILED,  /* an outcome was not as it must be: `step` and `rc` say which */
 	UNDO_DIED,    /* the child was killed by the signal in `rc` */
 	UNDO_HUNG,    /* and was killed after UNDO_LIMIT_US */
-	UNDO_NOT_RUN, /* no device, or the child could not be made */
+	UNDO_NOT_RUN, /* nothing was shown: the driver has no device, or no memory, or is not up */
 };
 
 #define UNDO_LIMIT_US 20000000
@@ -34,8 +34,12 @@ struct undo_verdict {
 };
 
 /* Runs all scenarios on the driver at that absolute path, one child after the other. The caller
- * must not have called into a driver, and should have one thread. Returns 0 where every scenario
- * has passed, else 1 (the verdict says which), or a negative errno. */
+ * must not have called into a driver, and should have one thread; if it dies, they die. Returns 0
+ * where every scenario has passed; UNDO_DISPROVED where one was seen to go wrong (the verdict says
+ * which); UNDO_UNPROVED where none has, but not all could be run, which says nothing about the
+ * build; or a negative errno. */
+#define UNDO_DISPROVED 1
+#define UNDO_UNPROVED 2
 int undo_test(const char *driver_path, struct undo_verdict *ret_verdict);
 
 /* One line a scenario, for people: "fork: passed with 0 at \"cuMemFree\", 497.0 ms". */

@@ -23,11 +23,11 @@ int main(int argc, char **argv)
 	}
 	undo_format(&verdict, text);
 	fputs(text, stdout);
-	if (argc == 3) {
+	if (argc == 3 && outcome != UNDO_UNPROVED) {
 		struct build_id id;
 
 		if (build_id_of_file(open(argv[1], O_RDONLY | O_CLOEXEC), &id) ||
-			verdict_write(argv[2], &id, !outcome, text)) {
+			verdict_write(argv[2], &id, VERDICT_FOR_OWNER, !outcome, text)) {
 			fprintf(stderr, "undo_check: no verdict stored in %s\n", argv[2]);
 			return 2;
 		}

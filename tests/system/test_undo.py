@@ -26,10 +26,17 @@ class Undo(SystemTest):
             self.assertIn("failed with 999 at \"speculative cuInit\"", text)
 
     def test_a_context_that_does_not_compute_is_found(self):
-        status, lines = self.check(SIMCUDA_SPEED="0", SIMCUDA_FAIL="cuMemAlloc_v2:2")
+        status, lines = self.check(SIMCUDA_SPEED="0", SIMCUDA_FAIL="cuMemAlloc_v2:700")
         self.assertEqual(status, 1)
-        self.assertIn("failed with 2 at \"cuMemAlloc\"", lines["squash"])
+        self.assertIn("failed with 700 at \"cuMemAlloc\"", lines["squash"])
         self.assertIn("passed", lines["changed"])
+
+    def test_a_full_or_absent_gpu_says_nothing_about_the_driver(self):
+        for call, code in (("cuMemAlloc_v2", 2), ("cuInit", 100), ("cuDevicePrimaryCtxRetain", 46)):
+            status, lines = self.check(SIMCUDA_SPEED="0", SIMCUDA_FAIL=f"{call}:{code}")
+            self.assertEqual(status, 2, lines)
+            self.assertTrue(any(text.startswith(f"not run with {code}")
+                                for text in lines.values()), lines)
 
 
 if __name__ == "__main__":
