@@ -79,6 +79,9 @@ class Stub:
 
 
 class BrokerStub(Stub):
+    def fresh_state(self, name):
+        (self.folder / f"state-{name}").mkdir()
+
     def environment(self, **more):
         return self.hearth_environment(None, **more)
 

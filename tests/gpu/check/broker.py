@@ -9,6 +9,7 @@ from pathlib import Path
 
 START_SECONDS = 30
 STOP_SECONDS = 10
+PROVE_SECONDS = 20
 POLL_SECONDS = 0.02
 
 
@@ -80,6 +81,32 @@ class Broker:
                               env=self.environment(), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
                               check=False)
+
+    def prove_undo(self):
+        """See to it that the undo self-test has a verdict, without which nothing is done ahead;
+        returns it, None where there is none in time."""
+        folder = Path(self.environment()["HEARTH_STATE_DIR"]) / "undo"
+        self.hearth("run", "--", "/bin/true")
+        end = time.monotonic() + (2 if self.context.simulated else PROVE_SECONDS)
+        while time.monotonic() < end:
+            for path in folder.glob("*"):
+                text = path.read_text(errors="replace")
+                if ".new" not in path.name and text:
+                    print(f"  undo self-test: {text.splitlines()[0]}", flush=True)
+                    return text
+            time.sleep(POLL_SECONDS)
+        print("  no verdict of the undo self-test: nothing will be done ahead", flush=True)
+        return None
+
+    def fresh_state(self, name):
+        """A state folder of its own, in which only that verdict stands."""
+        state = self.folder / f"state-{name}"
+        shutil.rmtree(state, ignore_errors=True)
+        state.mkdir(mode=0o700)
+        proven = Path(self.environment()["HEARTH_STATE_DIR"]) / "undo"
+        if proven.is_dir():
+            shutil.copytree(proven, state / "undo")
+        return state
 
     def stop(self):
         """End the broker, whoever started it, and wait until its keeper is gone."""

@@ -83,9 +83,7 @@ def run_once(context, broker, program, arm, number, more_preload=None):
         environment["LD_PRELOAD"] += f" {more_preload}"
         environment["PYTHONFAULTHANDLER"] = "1"
     if arm == "learned":
-        state = broker.folder / f"state-{program.name}"
-        state.mkdir(mode=0o700, exist_ok=True)
-        environment["HEARTH_STATE_DIR"] = str(state)
+        environment["HEARTH_STATE_DIR"] = str(broker.folder / f"state-{program.name}")
     begin = time.monotonic()
     process = subprocess.Popen([str(word) for word in program.command], env=environment,
                                cwd=folder / "cwd", stdin=subprocess.DEVNULL,
@@ -109,6 +107,8 @@ def run_once(context, broker, program, arm, number, more_preload=None):
 
 def run_arm(context, broker, program, arm):
     """The preloaded run that counts, after those that it learns from."""
+    if arm == "learned":
+        broker.fresh_state(program.name)
     for number in range(LEARNING_RUNS if arm == "learned" else 0):
         run_once(context, broker, program, arm, number)
     return run_once(context, broker, program, arm, LEARNING_RUNS)
@@ -163,6 +163,8 @@ def run_programs(context, programs, workers, arms=ARMS, plain_runs=mask.RUNS):
     with Broker(context) as broker, concurrent.futures.ThreadPoolExecutor(workers) as pool:
         try:
             broker.start()
+            if len(arms) > len(ARMS):
+                broker.prove_undo()
         except BrokerError as error:
             print(f"  no broker, so only `alone` is compared: {error}")
             arms = ARMS[:1]

@@ -5,7 +5,6 @@ Every round starts from nothing: no broker, an idle GPU, no profile. It measures
 then runs 1, 2 and 3 with the keeper warm and a state folder of the round's own."""
 import importlib.util
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -62,10 +61,8 @@ def _round(context, broker, arms, take, name, idle):
     time.sleep(idle)
     arms.measure(f"{name}, native", take, context.environment())
     broker.start()
-    state = broker.folder / "state"
-    shutil.rmtree(state, ignore_errors=True)
-    state.mkdir(mode=0o700)
-    preloaded = broker.environment(LD_PRELOAD=str(context.preload), HEARTH_STATE_DIR=str(state))
+    preloaded = broker.environment(LD_PRELOAD=str(context.preload))
+    preloaded["HEARTH_STATE_DIR"] = str(broker.fresh_state("round"))
     arms.measure(f"{name}, keeper only", take, {**preloaded, "HEARTH_SPECULATE": "off"},
                  broker.folder / "log")
     for run_name in RUNS:
@@ -109,6 +106,9 @@ def run(context):
         programs["torch"] = torch_once
     arms, checks = Arms(), {}
     with Broker(context) as broker:
+        broker.start()
+        undo = broker.prove_undo()
+        broker.stop()
         for _ in range(rounds):
             for name, take in programs.items():
                 try:
@@ -125,4 +125,4 @@ def run(context):
         print(f"  torch left out: {sys.executable} has none")
         if not context.simulated:
             checks["torch is there"] = False
-    return arms.result(checks, context.simulated)
+    return {"undo": undo, **arms.result(checks, context.simulated)}
