@@ -128,7 +128,7 @@ class Keeper(BrokerTest):
         first = self.pid()
         self.until_keeper("failed", limit_s=20)
         self.assertEqual(self.status()["keeper"]["rc"], 46)
-        self.assertFalse(opens_devices(first))
+        self.until(lambda: not opens_devices(first), "it stays")
         self.until_keeper("warm")
 
     def test_a_replaced_driver_is_let_go_and_opened_anew(self):
