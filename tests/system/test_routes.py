@@ -102,11 +102,12 @@ class Routes(harness.SystemTest):
                   SIMCUDA_VERSION="12020")
 
     def test_linked_program(self):
-        for program in ("bound", "bound_now"):
+        for program in ("bound",) if harness.RUNTIME else ("bound", "bound_now"):
             with self.subTest(program=program):
                 self.assertEqual(len(self.same(program)), 2)
                 self.assertIn("cuInit", self.records(program))
 
+    @harness.plain_only  # TSan's runtime is not ready when the resolver of an entry runs
     def test_bind_now(self):
         self.same("bound", LD_BIND_NOW="1")
         self.same("lookups", "dlsym", "libcuda.so.1", self.symbols, LD_BIND_NOW="1")
