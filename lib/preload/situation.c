@@ -24,7 +24,7 @@
 /* In the state folder. */
 #define FOLDER "/profiles"
 
-static struct identity identity;
+AT_START_DATA static struct identity identity;
 AT_START_DATA static enum {
 	IDENTITY_UNKNOWN,
 	IDENTITY_COMPUTING,
@@ -35,7 +35,7 @@ AT_START_DATA static int argument_count;
 AT_START_DATA static const char *const *arguments;
 AT_START_DATA static char state_dir[PROFILE_PATH_MAX - sizeof(FOLDER)], profiles[PROFILE_PATH_MAX];
 static struct profile profile;
-static bool has_profile;
+AT_START_DATA static bool has_profile;
 static const struct profile_section *section;
 
 bool situation_begin(int argc, char **argv)

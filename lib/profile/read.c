@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,12 +13,15 @@
 int profile_path(
 	const char *folder, const uint8_t program[DIGEST_SIZE], char ret_path[PROFILE_PATH_MAX])
 {
-	char name[DIGEST_SIZE + 1];
-	int length;
+	size_t length = strlen(folder);
 
-	digest_format(program, DIGEST_SIZE / 2, name);
-	length = snprintf(ret_path, PROFILE_PATH_MAX, "%s/%s", folder, name);
-	return length < 0 || length >= (int)PROFILE_PATH_MAX ? -ENAMETOOLONG : 0;
+	/* Not snprintf, since every process there is may come here: base/at_start.h. */
+	if (length + 1 + DIGEST_SIZE >= PROFILE_PATH_MAX)
+		return -ENAMETOOLONG;
+	memcpy(ret_path, folder, length);
+	ret_path[length] = '/';
+	digest_format(program, DIGEST_SIZE / 2, ret_path + length + 1);
+	return 0;
 }
 
 static bool read_fully(int fd, void *buffer, size_t size)
