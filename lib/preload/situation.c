@@ -33,7 +33,7 @@ AT_START_DATA static enum {
 } identity_state;
 AT_START_DATA static int argument_count;
 AT_START_DATA static const char *const *arguments;
-AT_START_DATA static char state_dir[PROFILE_PATH_MAX - sizeof(FOLDER)], profiles[PROFILE_PATH_MAX];
+static char state_dir[PROFILE_PATH_MAX - sizeof(FOLDER)], profiles[PROFILE_PATH_MAX];
 static struct profile profile;
 AT_START_DATA static bool has_profile;
 static const struct profile_section *section;
