@@ -29,8 +29,8 @@ static const unsigned int memfd_flags[] = {0x0001U | 0x0010U, 0x0001U};
 /* Folders for a nameless file, where memfds do not serve. */
 static const char *const folders[] = {"/dev/shm", "/tmp", "/var/tmp"};
 
-/* What the driver's thread is given to notice that its socket was shut down: 10 ms (on an idle
- * machine 2 are enough); and how long the socket's name may then stay taken: 80 ms. */
+/* What the driver's thread is given to notice that its socket was shut down: 10 ms, where 2 are
+ * enough on an idle machine; and how long the socket's name may then stay taken: 80 ms. */
 #define NOTICE_NS 10000000
 #define FREE_STEP_NS 200000
 #define FREE_STEPS 400
