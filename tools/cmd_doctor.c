@@ -1,12 +1,15 @@
 /* `hearth doctor`: what stands between a program and Hearth. Only looks: starts no broker, opens no
- * device, runs nothing of the command. */
+ * device, runs nothing of the command. With --prove it does one thing, in processes of hearthd's.
+ */
 #include "base/install.h"
 #include "command.h"
 #include "doctor/broker_side.h"
 #include "doctor/command.h"
 #include "doctor/machine.h"
 #include "doctor/preload.h"
+#include "doctor/proof.h"
 #include "doctor/surroundings.h"
+#include "prove.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -19,7 +22,7 @@ static const char *const places[] = {"/usr/lib/hearth/libhearth.so",
 #define PLACES (sizeof(places) / sizeof(places[0]))
 
 struct request {
-	bool is_json;
+	bool is_json, is_proof;
 	const char *root;
 	char **words; /* the command; empty where there is none */
 };
@@ -28,7 +31,8 @@ struct request {
 static int parse(int argc, char **argv, struct request *ret_request)
 {
 	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-		{"root", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'}, {0}};
+		{"root", required_argument, NULL, 'r'}, {"prove", no_argument, NULL, 'p'},
+		{"help", no_argument, NULL, 'h'}, {0}};
 	struct request request = {0};
 	int option;
 
@@ -40,6 +44,9 @@ static int parse(int argc, char **argv, struct request *ret_request)
 		case 'r':
 			request.root = optarg;
 			break;
+		case 'p':
+			request.is_proof = true;
+			break;
 		case 'h':
 			command_help(&command_doctor, stdout);
 			return COMMAND_OK;
@@ -48,6 +55,11 @@ static int parse(int argc, char **argv, struct request *ret_request)
 		}
 	}
 	request.words = argv + optind;
+	if (request.is_proof && (request.root || *request.words))
+		return command_fail(COMMAND_USAGE,
+			"doctor: --prove is about this machine: '%s' is "
+			"not expected",
+			request.root ? "--root" : *request.words);
 	*ret_request = request;
 	return -1;
 }
@@ -67,8 +79,10 @@ static int examine(const struct request *request, struct scene *scene, struct fi
 		scene->nvidia_smi = smi;
 	machine_examine(scene, findings);
 	surroundings_examine(scene, findings);
-	if (scene_is_machine(scene))
+	if (scene_is_machine(scene)) {
+		proof_examine(scene, findings);
 		broker_side_examine(findings);
+	}
 	if (*request->words)
 		return command_examine(scene, request->words, findings, ret_is_intercepted);
 	return preload_examine(scene, findings);
@@ -84,6 +98,8 @@ static int run(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
+	if (request.is_proof)
+		return prove_now(request.is_json);
 	rc = scene_init(request.root, &scene);
 	if (rc)
 		return command_fail(
@@ -109,7 +125,7 @@ static int run(int argc, char **argv)
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.arguments = "[--json] [--root DIR] [-- PROGRAM [ARGUMENT...]]",
+	.arguments = "[--json] [--prove | --root DIR] [-- PROGRAM [ARGUMENT...]]",
 	.summary = "Say whether a program would be intercepted, and what is wrong",
 	.help = "Looks at the driver, the device nodes, the JIT cache, the container, the broker "
 		"and\n"
@@ -118,9 +134,12 @@ const struct command command_doctor = {
 		"without running it.\n"
 		"\n"
 		"  --json      the findings as one JSON object\n"
+		"  --prove     prove now that what is done ahead can be undone with this machine's "
+		"driver,\n"
+		"              in processes of its own, and store that (some seconds)\n"
 		"  --root DIR  look at the machine or image unpacked below DIR, not at this one\n"
 		"\n"
 		"The exit status is 0 where PROGRAM would be intercepted (without PROGRAM: where\n"
-		"nothing is a problem), else 1.\n",
+		"nothing is a problem; with --prove: where it is proven), else 1.\n",
 	.run = run,
 };

@@ -94,6 +94,25 @@ static void print_keeper(const json_t *keeper)
 	}
 }
 
+/* What the broker says of the proof that speculation can be undone, and what that means. */
+static void print_proof(const json_t *status)
+{
+	static const struct {
+		const char *state, *meaning;
+	} meanings[] = {
+		{"passed", "programs have done ahead what they did before"},
+		{"failed", "nothing is done ahead with this driver; see `hearth doctor`"},
+		{"not proven", "nothing is done ahead yet; `hearth doctor --prove` proves it now"},
+		{"proving", "it takes some seconds"},
+		{"off", "without a keeper or a state folder nothing is proven by itself"},
+	};
+	const char *state = text_of(status, "proof");
+
+	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
+		if (!strcmp(state, meanings[i].state))
+			printf("proof: %s (%s)\n", state, meanings[i].meaning);
+}
+
 static void print_devices(const json_t *devices)
 {
 	static const struct table_column columns[] = {{"device", TABLE_RIGHT, 0},
@@ -188,6 +207,7 @@ static int print_status(bool is_json)
 	}
 	print_broker(status);
 	print_keeper(json_object_get(status, "keeper"));
+	print_proof(status);
 	print_devices(json_object_get(status, "devices"));
 	print_clients(status);
 	json_decref(status);

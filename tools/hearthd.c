@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "broker/keeper_child.h"
 #include "broker/machine.h"
+#include "broker/prove_child.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #define DEFAULT_IDLE_S 600
+#define DEFAULT_PROVE_AFTER_S 15
 #define MAX_SECONDS 31536000 /* a year */
 #define EXIT_USAGE 2
 
@@ -30,6 +32,11 @@ static const char help[] =
 	"  --idle=SECONDS     leave so long after the last client; 0 stays (default 600; 0 with\n"
 	"                     --system)\n"
 	"  --power-managed    keep also GPUs whose runtime power control is `auto` (laptops)\n"
+	"  --prove-after=SECONDS\n"
+	"                     without a client, before the proof that what programs have done "
+	"ahead\n"
+	"                     can be undone with this driver, once per driver; 0 never (default "
+	"15)\n"
 	"  --job=PID          leave with that process (default: the Slurm or PBS job's)\n"
 	"  --foreground       do not detach\n"
 	"  --help, --version\n";
@@ -43,7 +50,9 @@ enum option_id {
 	FOREGROUND,
 	HELP,
 	VERSION,
-	KEEPER
+	PROVE_AFTER,
+	KEEPER,
+	PROVE
 };
 
 static const struct option long_options[] = {
@@ -55,7 +64,9 @@ static const struct option long_options[] = {
 	{"foreground", no_argument, NULL, FOREGROUND},
 	{"help", no_argument, NULL, HELP},
 	{"version", no_argument, NULL, VERSION},
+	{"prove-after", required_argument, NULL, PROVE_AFTER},
 	{"keeper", required_argument, NULL, KEEPER}, /* internal: process_start_keeper */
+	{"prove", no_argument, NULL, PROVE},         /* internal: process_start_prover */
 	{NULL, 0, NULL, 0},
 };
 
@@ -88,7 +99,7 @@ int main(int argc, char **argv)
 {
 	struct broker_options options = {.has_keeper = true, .retain = HEARTH_RETAIN_INIT};
 	bool is_foreground = false, has_job = false;
-	long number = -1, idle_s = -1;
+	long number = -1, idle_s = -1, prove_after_s = DEFAULT_PROVE_AFTER_S;
 	struct settings settings;
 	const char *wrong;
 	int option;
@@ -118,6 +129,13 @@ int main(int argc, char **argv)
 		case FOREGROUND:
 			is_foreground = true;
 			break;
+		case PROVE_AFTER:
+			if (!parse_number(optarg, &prove_after_s))
+				return complain("--prove-after", optarg, "seconds, 0 to 31536000");
+			break;
+		case PROVE:
+			return argc - optind == PROVE_ARGUMENTS ? prove_child_main(argv + optind)
+								: EXIT_USAGE;
 		case KEEPER:
 			return keeper_child_main(strcmp(optarg, "context") ? HEARTH_RETAIN_INIT
 									   : HEARTH_RETAIN_CONTEXT);
@@ -151,6 +169,7 @@ int main(int argc, char **argv)
 	if (idle_s < 0)
 		idle_s = options.is_system ? 0 : DEFAULT_IDLE_S;
 	options.idle_us = (uint64_t)idle_s * 1000000;
+	options.prove_after_us = (uint64_t)prove_after_s * 1000000;
 	if (!has_job && !options.is_system && (env_get(ENV_SLURM_JOB_ID) || env_get(ENV_PBS_JOBID)))
 		options.job = machine_job_keeper(getppid());
 	return hearthd_serve(&options, &settings, is_foreground);

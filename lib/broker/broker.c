@@ -7,6 +7,7 @@
 #include "broker/client.h"
 #include "broker/peer.h"
 #include "broker/policy.h"
+#include "driver/verdict.h"
 #include "region/segment.h"
 
 #include <errno.h>
@@ -21,7 +22,6 @@
 #include <unistd.h>
 
 #define CHECK_US 2000000 /* between looks at what nothing reports: driver, socket, GPUs */
-#define SYSTEM_STATE_DIR "/var/lib/hearth"
 
 uint64_t broker_sooner(uint64_t a, uint64_t b)
 {
@@ -54,10 +54,12 @@ static void on_signal(struct source *source, uint32_t events)
 	struct signalfd_siginfo info;
 
 	while (read(source->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD)
+		if (info.ssi_signo == SIGCHLD) {
 			keeper_reap(&broker->keeper);
-		else
-			broker_leave(broker, strsignal((int)info.ssi_signo));
+			prover_reap(&broker->prover);
+			continue;
+		}
+		broker_leave(broker, strsignal((int)info.ssi_signo));
 	}
 }
 
@@ -116,7 +118,8 @@ static int open_history(struct broker *broker)
 			&broker->settings, broker->state_dir, sizeof(broker->state_dir));
 	} else {
 		snprintf(broker->state_dir, sizeof(broker->state_dir), "%s",
-			broker->settings.state_dir ? broker->settings.state_dir : SYSTEM_STATE_DIR);
+			broker->settings.state_dir ? broker->settings.state_dir
+						   : VERDICT_SYSTEM_DIR);
 		if (mkdir(broker->state_dir, 0755) < 0 && errno != EEXIST)
 			rc = -errno;
 		else if (chmod(broker->state_dir, 0755) < 0)
@@ -128,6 +131,19 @@ static int open_history(struct broker *broker)
 	if (rc)
 		log_error("no history is kept: %s: %s", broker->state_dir, strerror(-rc));
 	return 0;
+}
+
+static void open_prover(struct broker *broker)
+{
+	const struct prover_options options = {
+		.is_wanted = broker->options.has_keeper && broker->state_dir[0],
+		.is_for_all = broker->options.is_system,
+		.folder = broker->state_dir,
+		.idle_us = broker->options.prove_after_us,
+		.keeps_all = broker->options.keeps_power_managed,
+	};
+
+	prover_open(&broker->prover, &options);
 }
 
 /* One descriptor for each client. */
@@ -188,6 +204,7 @@ static int assemble(struct broker *broker)
 		return rc;
 	raise_descriptor_limit();
 	open_history(broker);
+	open_prover(broker);
 	broker->last_client_us = clock_monotonic_us();
 	keeper_open(&broker->keeper, &keeper_options, &broker->loop, broker->region);
 	return 0;
@@ -216,11 +233,17 @@ int broker_open(const struct broker_options *options, const struct settings *set
 	return 0;
 }
 
+static uint64_t quiet_since_us(const struct broker *broker)
+{
+	return broker->clients ? 0 : broker->last_client_us;
+}
+
 static int timeout_ms(const struct broker *broker, uint64_t now_us)
 {
 	uint64_t next_us = broker->next_check_us;
 
 	next_us = broker_sooner(next_us, keeper_deadline(&broker->keeper));
+	next_us = broker_sooner(next_us, prover_deadline(&broker->prover, quiet_since_us(broker)));
 	next_us = broker_sooner(next_us, peer_deadline(broker));
 	next_us = broker_sooner(next_us, policy_leave_at(broker));
 	return next_us <= now_us ? 0 : (int)((next_us - now_us) / 1000 + 1);
@@ -238,6 +261,7 @@ int broker_run(struct broker *broker)
 			keeper_check_driver(&broker->keeper);
 		}
 		keeper_tick(&broker->keeper, now_us);
+		prover_tick(&broker->prover, &broker->keeper, quiet_since_us(broker), now_us);
 		peer_tick(broker, now_us);
 		policy_tick(broker, now_us);
 		if (!broker->is_leaving)
@@ -255,6 +279,7 @@ struct broker *broker_close(struct broker *broker)
 	if (broker->region)
 		client_remove_all(broker);
 	peer_remove_all(broker);
+	prover_close(&broker->prover);
 	if (broker->keeper.loop)
 		keeper_close(&broker->keeper);
 	broker->history = history_close(broker->history);

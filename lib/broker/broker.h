@@ -8,6 +8,7 @@
 #include "broker/instance.h"
 #include "broker/keeper.h"
 #include "broker/loop.h"
+#include "broker/prover.h"
 #include "hearth/region.h"
 
 #include <limits.h>
@@ -21,8 +22,9 @@ struct broker_options {
 	bool has_keeper;
 	bool keeps_power_managed; /* also GPUs whose runtime power control is `auto` */
 	enum hearth_retain retain;
-	uint64_t idle_us; /* leaves so long after its last client; 0 = never */
-	pid_t job;        /* leaves with this process; 0 = none */
+	uint64_t idle_us;        /* leaves so long after its last client; 0 = never */
+	pid_t job;               /* leaves with this process; 0 = none */
+	uint64_t prove_after_us; /* so long without a client; 0 = never */
 };
 
 struct broker {
@@ -42,6 +44,7 @@ struct broker {
 	struct peer *peers;
 	uint32_t peer_count;
 	struct keeper keeper;
+	struct prover prover;
 	struct history *history;
 	struct driver_files driver_files;
 	uint64_t last_client_us; /* when the last client left, or the start */

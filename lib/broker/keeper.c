@@ -270,6 +270,13 @@ uint64_t keeper_deadline(const struct keeper *keeper)
 	return keeper->pid ? 0 : keeper->next_us; /* SIGCHLD comes first */
 }
 
+bool keeper_is_same_file(const struct stat *one, const struct stat *other)
+{
+	return one->st_dev == other->st_dev && one->st_ino == other->st_ino &&
+	       one->st_size == other->st_size && one->st_mtim.tv_sec == other->st_mtim.tv_sec &&
+	       one->st_mtim.tv_nsec == other->st_mtim.tv_nsec;
+}
+
 void keeper_check_driver(struct keeper *keeper)
 {
 	char version[sizeof(keeper->driver_version)];
@@ -279,11 +286,8 @@ void keeper_check_driver(struct keeper *keeper)
 	if (keeper->state != HEARTH_KEEPER_WARM || !keeper->driver_path[0])
 		return;
 	machine_module_version(version, sizeof(version));
-	is_same = !stat(keeper->driver_path, &info) && info.st_dev == keeper->driver_file.st_dev &&
-		  info.st_ino == keeper->driver_file.st_ino &&
-		  info.st_size == keeper->driver_file.st_size &&
-		  info.st_mtim.tv_sec == keeper->driver_file.st_mtim.tv_sec &&
-		  info.st_mtim.tv_nsec == keeper->driver_file.st_mtim.tv_nsec &&
+	is_same = !stat(keeper->driver_path, &info) &&
+		  keeper_is_same_file(&info, &keeper->driver_file) &&
 		  !strcmp(version, keeper->driver_version);
 	if (!is_same)
 		keeper_release(keeper, SETTLE_S, "the driver is being replaced");

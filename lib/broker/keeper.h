@@ -66,4 +66,7 @@ uint64_t keeper_deadline(const struct keeper *keeper);
  * the keeper is let go for a while. */
 void keeper_check_driver(struct keeper *keeper);
 
+/* Whether two looks at a file saw the same one, unchanged. */
+bool keeper_is_same_file(const struct stat *one, const struct stat *other);
+
 const char *keeper_state_name(enum hearth_keeper_state state);

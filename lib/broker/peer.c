@@ -137,6 +137,7 @@ static void on_status(struct peer *peer)
 	uint64_t size;
 	int fd = -1, rc = status_make(peer->broker, peer->cred.uid, &fd, &size);
 
+	prover_look_again(&peer->broker->prover);
 	if (rc) {
 		refuse(peer, rc);
 		return;
@@ -162,6 +163,7 @@ static void on_release(struct peer *peer, const struct wire_message *message)
 	/* A day is longer than anybody means. */
 	if (seconds > 86400)
 		seconds = 86400;
+	prover_cancel(&peer->broker->prover);
 	keeper_release(&peer->broker->keeper, seconds,
 		seconds ? "let go on request, for a while" : "let go on request, until resumed");
 	wait_for(peer, WAIT_RELEASE);
@@ -214,7 +216,8 @@ static void look_again(struct peer *peer)
 	uint64_t size;
 	int fd, rc;
 
-	if (peer->waits_for == WAIT_RELEASE && !peer->broker->keeper.pid) {
+	if (peer->waits_for == WAIT_RELEASE && !peer->broker->keeper.pid &&
+		!peer->broker->prover.pid) {
 		answer_done(peer);
 	} else if (peer->waits_for == WAIT_FILE) {
 		rc = driver_files_get(&peer->broker->driver_files, peer->broker->keeper.driver_path,

@@ -132,35 +132,66 @@ static int set_attributes(posix_spawnattr_t *attributes)
 	return rc;
 }
 
-static int set_files(posix_spawn_file_actions_t *actions, int channel)
+static int set_silent(posix_spawn_file_actions_t *actions, int first, int last)
 {
-	int rc = posix_spawn_file_actions_adddup2(actions, channel, KEEPER_FD);
+	int rc = 0;
 
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && !rc; fd++)
+	for (int fd = first; fd <= last && !rc; fd++)
 		rc = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", O_RDWR, 0);
 	return rc;
+}
+
+static int start(const char *program, char *const *arguments, const char *visible_devices,
+	const posix_spawn_file_actions_t *actions, pid_t *ret_pid)
+{
+	char **environment = process_environment(PROCESS_KEEPER, visible_devices);
+	posix_spawnattr_t attributes;
+	int rc;
+
+	if (!environment)
+		return -ENOMEM;
+	posix_spawnattr_init(&attributes);
+	rc = set_attributes(&attributes);
+	if (!rc)
+		rc = posix_spawn(ret_pid, program, actions, &attributes, arguments, environment);
+	posix_spawnattr_destroy(&attributes);
+	free(environment);
+	return -rc;
 }
 
 int process_start_keeper(
 	const char *retain, const char *visible_devices, int channel, pid_t *ret_pid)
 {
 	char *arguments[] = {"hearthd", "--keeper", (char *)retain, NULL};
-	char **environment = process_environment(PROCESS_KEEPER, visible_devices);
 	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
 	int rc;
 
-	if (!environment)
-		return -ENOMEM;
 	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	rc = set_files(&actions, channel);
+	rc = -posix_spawn_file_actions_adddup2(&actions, channel, KEEPER_FD);
 	if (!rc)
-		rc = set_attributes(&attributes);
+		rc = -set_silent(&actions, STDIN_FILENO, STDERR_FILENO);
 	if (!rc)
-		rc = posix_spawn(ret_pid, SELF, &actions, &attributes, arguments, environment);
-	posix_spawnattr_destroy(&attributes);
+		rc = start(SELF, arguments, visible_devices, &actions, ret_pid);
 	posix_spawn_file_actions_destroy(&actions);
-	free(environment);
-	return -rc;
+	return rc;
+}
+
+int process_start_prover(const struct prove_request *request, pid_t *ret_pid)
+{
+	char *arguments[] = {"hearthd", "--prove", (char *)request->what, (char *)request->driver,
+		(char *)request->folder, (char *)request->readers, NULL};
+	bool is_silent = request->out < 0;
+	posix_spawn_file_actions_t actions;
+	int rc;
+
+	posix_spawn_file_actions_init(&actions);
+	rc = is_silent ? 0
+		       : -posix_spawn_file_actions_adddup2(&actions, request->out, STDOUT_FILENO);
+	if (!rc)
+		rc = -set_silent(&actions, STDIN_FILENO, is_silent ? STDERR_FILENO : STDIN_FILENO);
+	if (!rc)
+		rc = start(request->program ? request->program : SELF, arguments,
+			request->visible_devices, &actions, ret_pid);
+	posix_spawn_file_actions_destroy(&actions);
+	return rc;
 }

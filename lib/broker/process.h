@@ -25,3 +25,14 @@ void process_reset_signals(void);
 /* Starts `hearthd --keeper RETAIN` with `channel` as its KEEPER_FD. */
 int process_start_keeper(
 	const char *retain, const char *visible_devices, int channel, pid_t *ret_pid);
+
+/* A proof to start: `hearthd --prove WHAT DRIVER FOLDER READERS` (prove_child.h). */
+struct prove_request {
+	const char *program; /* hearthd's path; NULL: this process's own */
+	const char *what, *driver, *folder, *readers;
+	const char *visible_devices; /* NULL: all */
+	int out;                     /* its stdout, and it keeps stderr; -1: both on /dev/null */
+};
+
+/* Starts it, in a process group of its own, with a keeper's environment. */
+int process_start_prover(const struct prove_request *request, pid_t *ret_pid);

@@ -157,6 +157,7 @@ static void write_all(struct json_out *out, const struct broker *broker, uid_t u
 	else
 		json_out_null(out, "job_pid");
 	write_keeper(out, broker, now_us);
+	json_out_string(out, "proof", prover_state_name(&broker->prover));
 	write_devices(out, broker);
 	json_out_u64(out, "client_count", broker->region->client_count);
 	json_out_array_begin(out, "clients");

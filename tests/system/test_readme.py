@@ -72,6 +72,11 @@ class ReadmeTest(harness.SystemTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(b"cuInit", done.stdout)
 
+    def test_prove(self):
+        done = self.shell(BLOCKS["prove"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"changed: passed", done.stdout)
+
     def test_leave(self):
         done = self.shell(WITH_BROKER + BLOCKS["leave"])
         self.assertEqual(done.returncode, 0, done.stderr)
