@@ -33,7 +33,9 @@
 
 static struct situation situation;
 AT_START_DATA static struct start_decision decision;
-AT_START_DATA static bool is_decided;
+/* DONE: `decision` is there, and stays. */
+enum { DECIDED_NOT, DECIDED_BEGUN, DECIDED_DONE };
+AT_START_DATA static uint32_t decided;
 AT_START_DATA static bool is_ready;      /* the constructor has run */
 AT_START_DATA static bool was_looked_up; /* before that */
 static uint32_t is_started;
@@ -235,20 +237,29 @@ static void start_thread(void)
 		speculation_write(&speculation.phase, PHASE_ENDED);
 }
 
-/* Once: what to do, and whether that is to begin now. */
+/* Once: what to do, and whether that is to begin now. A thread that comes while another decides
+ * leaves it to that one. */
 static void decide(void)
 {
 	struct locate_request request = {.driver = start_settings()->driver};
 	char path[PATH_MAX];
 
-	if (is_decided)
-		return;
-	is_decided = true;
-	if (!situation_has_cause() || locate_driver(&request, path) ||
+	uint32_t not = DECIDED_NOT;
+
+	if (!__atomic_compare_exchange_n(
+		    &decided, &not, DECIDED_BEGUN, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+		!situation_has_cause() || locate_driver(&request, path) ||
 		situation_read(path, &situation))
 		return;
 	decide_start(&situation, &decision);
 	log_debug("speculation: %s", decision.reason);
+	__atomic_store_n(&decided, DECIDED_DONE, __ATOMIC_RELEASE);
+}
+
+static bool is_to_begin(void)
+{
+	return __atomic_load_n(&decided, __ATOMIC_ACQUIRE) == DECIDED_DONE &&
+	       decision.what != DECIDE_NOTHING;
 }
 
 void speculate_begin(int argc, char **argv)
@@ -259,7 +270,7 @@ void speculate_begin(int argc, char **argv)
 	is_ready = true;
 	if (situation_begin(argc, argv)) {
 		decide();
-		if (decision.what != DECIDE_NOTHING && decision.moment == DECIDE_AT_START)
+		if (is_to_begin() && decision.moment == DECIDE_AT_START)
 			start_thread();
 	}
 	if (was_looked_up)
@@ -278,7 +289,7 @@ void speculate_looked_up(void)
 	observe_lookup();
 	if (speculation_read(&speculation.phase) == PHASE_NONE)
 		decide();
-	if (decision.what != DECIDE_NOTHING)
+	if (is_to_begin())
 		start_thread();
 	errno = kept;
 }
