@@ -76,12 +76,16 @@ static const char *why_invalid(enum quiet_stage stage)
 	return NULL;
 }
 
-void claim_release(CUdevice device)
+void claim_release(void)
 {
 	CUresult (*release)(CUdevice) =
 		(CUresult(*)(CUdevice))route_real(ROW_cuDevicePrimaryCtxRelease_v2);
+	CUresult (*destroy)(CUcontext) = (CUresult(*)(CUcontext))route_real(ROW_cuCtxDestroy_v2);
 
-	release(device);
+	if (speculation.wanted.kind == PROFILE_PRIMARY)
+		release(speculation.wanted.device);
+	else
+		destroy(speculation.handle);
 }
 
 static void set_flags(CUdevice device, unsigned int flags)
@@ -97,9 +101,9 @@ void claim_give_up(void)
 	speculation_change(&speculation.context, CONTEXT_NONE, CONTEXT_GIVEN_UP);
 	if (!speculation_change(&speculation.context, CONTEXT_HELD, CONTEXT_GIVEN_UP))
 		return;
-	claim_release(speculation.device);
-	if (speculation.flags != program_flags)
-		set_flags(speculation.device, program_flags);
+	claim_release();
+	if (speculation.wanted.kind == PROFILE_PRIMARY && speculation.wanted.flags != program_flags)
+		set_flags(speculation.wanted.device, program_flags);
 }
 
 /* Another copy becomes the driver. Where none can be had the old one stays: the program then runs
@@ -189,31 +193,25 @@ enum claim claim_init(unsigned int flags, uint64_t *ret_hidden_us)
 	return reason ? squash(reason) : commit(start_us, ret_hidden_us);
 }
 
-/* Is a context held, or being made, for that device (-1: any)? */
-static bool is_about(CUdevice device)
+/* Is a context of that kind held, or being made, for that device? */
+static bool is_about(enum profile_context_kind kind, CUdevice device)
 {
 	uint32_t context = speculation_read(&speculation.context);
 
 	return (context == CONTEXT_HELD || context == CONTEXT_BUSY) && speculation_is_ours() &&
-	       (device < 0 || device == speculation.device);
+	       kind == speculation.wanted.kind && device == speculation.wanted.device;
 }
 
-bool claim_context(CUdevice device, CUcontext *ret_handle, uint64_t *ret_hidden_us)
+/* The program asks for what is held: `differs` says in what it asks for something else, or is NULL.
+ * The reference becomes the program's. */
+static bool take(const char *differs, uint64_t start_us, uint64_t *ret_hidden_us)
 {
-	uint64_t start_us = clock_monotonic_us(), waited_us;
-	const char *reason;
+	uint64_t waited_us;
 
-	/* One that is not begun the program makes itself. */
-	if (speculation_is_ours())
-		speculation_change(&speculation.context, CONTEXT_NONE, CONTEXT_GIVEN_UP);
-	if (!is_about(device))
-		return false;
-	speculation_wait(&speculation.context, CONTEXT_BUSY, CONTEXT_LIMIT_US);
-	if (!is_about(device))
-		return false;
-	reason = speculation.flags == program_flags ? why_invalid(QUIET_CONTEXT) : "flags";
-	if (reason) {
-		log_info("squash: %s changed before the context", reason);
+	if (!differs)
+		differs = why_invalid(QUIET_CONTEXT);
+	if (differs) {
+		log_info("squash: %s changed before the context", differs);
 		observe_squash();
 		claim_give_up();
 		return false;
@@ -221,15 +219,54 @@ bool claim_context(CUdevice device, CUcontext *ret_handle, uint64_t *ret_hidden_
 	if (!speculation_change(&speculation.context, CONTEXT_HELD, CONTEXT_TAKEN))
 		return false;
 	waited_us = clock_monotonic_us() - start_us;
-	*ret_handle = speculation.handle;
 	*ret_hidden_us =
 		speculation.context_us > waited_us ? speculation.context_us - waited_us : 0;
 	return true;
 }
 
+/* True where there is something to take, once a context in progress is done. One that is not begun
+ * the program makes itself. */
+static bool is_there(enum profile_context_kind kind, CUdevice device)
+{
+	if (speculation_is_ours())
+		speculation_change(&speculation.context, CONTEXT_NONE, CONTEXT_GIVEN_UP);
+	if (!is_about(kind, device))
+		return false;
+	speculation_wait(&speculation.context, CONTEXT_BUSY, CONTEXT_LIMIT_US);
+	return is_about(kind, device);
+}
+
+bool claim_primary(CUdevice device, CUcontext *ret_handle, uint64_t *ret_hidden_us)
+{
+	uint64_t start_us = clock_monotonic_us();
+
+	if (!is_there(PROFILE_PRIMARY, device) ||
+		!take(speculation.wanted.flags == program_flags ? NULL : "flags", start_us,
+			ret_hidden_us))
+		return false;
+	*ret_handle = speculation.handle;
+	return true;
+}
+
+bool claim_created(uint32_t version, unsigned int flags, CUdevice device, CUcontext *ret_handle,
+	uint64_t *ret_hidden_us)
+{
+	CUresult (*push)(CUcontext) = (CUresult(*)(CUcontext))route_real(ROW_cuCtxPushCurrent_v2);
+	const struct profile_context *wanted = &speculation.wanted;
+	uint64_t start_us = clock_monotonic_us();
+
+	if (!is_there(PROFILE_CREATED, device) ||
+		!take(wanted->version == version && wanted->flags == flags ? NULL : "its kind",
+			start_us, ret_hidden_us) ||
+		push(speculation.handle))
+		return false;
+	*ret_handle = speculation.handle;
+	return true;
+}
+
 bool claim_is_hidden(CUdevice device, unsigned int *ret_flags)
 {
-	if (!is_about(device))
+	if (!is_about(PROFILE_PRIMARY, device))
 		return false;
 	*ret_flags = program_flags;
 	return true;
@@ -237,7 +274,7 @@ bool claim_is_hidden(CUdevice device, unsigned int *ret_flags)
 
 bool claim_has_flags(CUdevice device, unsigned int flags)
 {
-	if (!is_about(device) || flags != speculation.flags)
+	if (!is_about(PROFILE_PRIMARY, device) || flags != speculation.wanted.flags)
 		return false;
 	program_flags = flags;
 	return true;
@@ -245,7 +282,7 @@ bool claim_has_flags(CUdevice device, unsigned int flags)
 
 void claim_yield(CUdevice device)
 {
-	if (!is_about(device))
+	if (!is_about(PROFILE_PRIMARY, device))
 		return;
 	speculation_wait(&speculation.context, CONTEXT_BUSY, CONTEXT_LIMIT_US);
 	claim_give_up();

@@ -22,7 +22,12 @@ enum claim claim_init(unsigned int flags, uint64_t *ret_hidden_us);
 
 /* The program retains a primary context: true where it gets the one made ahead, whose reference is
  * its own from now on. */
-bool claim_context(CUdevice device, CUcontext *ret_handle, uint64_t *ret_hidden_us);
+bool claim_primary(CUdevice device, CUcontext *ret_handle, uint64_t *ret_hidden_us);
+
+/* The program calls cuCtxCreate, of that version (1 to 4), with flags alone: true where it gets
+ * exactly that context, made ahead; it is current now. */
+bool claim_created(uint32_t version, unsigned int flags, CUdevice device, CUcontext *ret_handle,
+	uint64_t *ret_hidden_us);
 
 /* The program asks for a primary context's state: true where one is held ahead, which it must not
  * see: then the answer is inactive with `*ret_flags`. */
@@ -32,10 +37,10 @@ bool claim_is_hidden(CUdevice device, unsigned int *ret_flags);
  * is to be done. */
 bool claim_has_flags(CUdevice device, unsigned int flags);
 
-/* The program is about to do something else with that device's primary context (-1: any): what is
- * held ahead there is released first. */
+/* The program is about to do something else with that device's primary context : what is held
+ * ahead there is released first. */
 void claim_yield(CUdevice device);
 
-/* For the speculative thread: the driver's release, and giving up what is held. */
-void claim_release(CUdevice device);
+/* For the speculative thread: undoing what was made, and giving up what is held. */
+void claim_release(void);
 void claim_give_up(void);

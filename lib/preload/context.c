@@ -1,28 +1,12 @@
 /* Contexts (CUDA Driver API, "Primary Context Management" and "Context Management"). Runs in the
  * user's program on any thread; a call goes to the driver with the program's own arguments, unless
- * it asks for the primary context that was made ahead. */
+ * it asks for the context that was made ahead. */
+#include "preload/context.h"
 #include "base/clock.h"
 #include "preload/claim.h"
 #include "preload/first_call.h"
 #include "preload/handlers.h"
 #include "preload/observe.h"
-
-/* One handler: TYPES are the entry's parameters with their parentheses, ARGUMENTS the same without
- * types; DEVICE is the device it is about; CREATES whether success means a context there. */
-#define CONTEXT_HANDLER(symbol, TYPES, ARGUMENTS, DEVICE, CREATES)                                 \
-	CUresult handle_##symbol TYPES                                                             \
-	{                                                                                          \
-		CUresult(*real) TYPES = (CUresult(*) TYPES)route_real(ROW_##symbol);               \
-		struct first_call call;                                                            \
-		bool is_timed = first_call_begin_on(&call, ROW_##symbol, DEVICE);                  \
-		CUresult rc = real ARGUMENTS;                                                      \
-                                                                                                   \
-		if (is_timed)                                                                      \
-			first_call_end(&call, rc);                                                 \
-		if (CREATES && rc == CUDA_SUCCESS)                                                 \
-			first_call_add_device(DEVICE);                                             \
-		return rc;                                                                         \
-	}
 
 /* The flags of a device's primary context, for the profile. */
 static unsigned int flags_of(CUdevice device)
@@ -35,6 +19,23 @@ static unsigned int flags_of(CUdevice device)
 	return state(device, &flags, &is_active) == CUDA_SUCCESS ? flags : 0;
 }
 
+/* A context was made or retained, whoever did it. What cannot be made ahead again (version 0 of a
+ * created one) is no news for the profile. */
+static void end_creation(struct first_call *call, CUresult rc, enum hearth_how how,
+	uint64_t hidden_us, const struct profile_context *made)
+{
+	uint64_t took_us = clock_monotonic_us() - call->start_us + hidden_us;
+
+	call->how = how;
+	call->hidden_us = hidden_us;
+	first_call_end(call, rc);
+	if (rc)
+		return;
+	first_call_add_device(made->device);
+	if (made->kind == PROFILE_PRIMARY || made->version)
+		observe_context(made, took_us);
+}
+
 CUresult handle_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
 	CUresult (*real)(CUcontext *, CUdevice) =
@@ -42,27 +43,19 @@ CUresult handle_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	struct first_call call;
 	bool is_first = first_call_begin_on(&call, ROW_cuDevicePrimaryCtxRetain, device);
 	uint64_t hidden_us = 0;
-	bool is_ready = context && claim_context(device, context, &hidden_us);
+	bool is_ready = context && claim_primary(device, context, &hidden_us);
 	CUresult rc = is_ready ? CUDA_SUCCESS : real(context, device);
 
-	if (is_first) {
-		uint64_t took_us = clock_monotonic_us() - call.start_us + hidden_us;
-
-		if (is_ready) {
-			call.how = HEARTH_SPECULATED;
-			call.hidden_us = hidden_us;
-		}
-		first_call_end(&call, rc);
-		if (rc == CUDA_SUCCESS) {
-			first_call_add_device(device);
-			observe_context(device, PROFILE_PRIMARY, 0, flags_of(device), took_us);
-		}
-	}
+	if (is_first)
+		end_creation(&call, rc, is_ready ? HEARTH_SPECULATED : HEARTH_COLD, hidden_us,
+			&(struct profile_context){
+				PROFILE_PRIMARY, 0, rc ? 0 : flags_of(device), device});
 	return rc;
 }
 
 /* The program does something to a primary context that it has not retained: then there must be
- * none. */
+ * none. TYPES are the entry's parameters with their parentheses, ARGUMENTS the same without
+ * types. */
 #define YIELDING_HANDLER(symbol, TYPES, ARGUMENTS)                                                 \
 	CUresult handle_##symbol TYPES                                                             \
 	{                                                                                          \
@@ -131,17 +124,61 @@ CUresult handle_cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags,
 	return rc;
 }
 
-CONTEXT_HANDLER(cuCtxCreate, (CUcontext * context, unsigned int flags, CUdevice device),
-	(context, flags, device), device, true)
-CONTEXT_HANDLER(cuCtxCreate_v2, (CUcontext * context, unsigned int flags, CUdevice device),
-	(context, flags, device), device, true)
-CONTEXT_HANDLER(cuCtxCreate_v3,
+CUresult context_create(
+	uint32_t version, CUcontext *ret_handle, unsigned int flags, CUdevice device)
+{
+	static const enum driver_row rows[] = {
+		ROW_cuCtxCreate, ROW_cuCtxCreate_v2, ROW_cuCtxCreate_v3, ROW_cuCtxCreate_v4};
+	uintptr_t real;
+
+	if (version < 1 || version > 4 || !route_has(rows[version - 1]))
+		return CUDA_ERROR_NOT_FOUND;
+	real = route_real(rows[version - 1]);
+	switch (version) {
+	case 3:
+		return ((CUresult(*)(CUcontext *, const void *, int, unsigned int, CUdevice))real)(
+			ret_handle, NULL, 0, flags, device);
+	case 4:
+		return ((CUresult(*)(CUcontext *, const void *, unsigned int, CUdevice))real)(
+			ret_handle, NULL, flags, device);
+	default:
+		return ((CUresult(*)(CUcontext *, unsigned int, CUdevice))real)(
+			ret_handle, flags, device);
+	}
+}
+
+/* As YIELDING_HANDLER, for an entry that makes a context; IS_PLAIN where it takes flags and a
+ * device alone, so that one made ahead can be it. */
+#define CREATE_HANDLER(symbol, VERSION, TYPES, ARGUMENTS, IS_PLAIN)                                \
+	CUresult handle_##symbol TYPES                                                             \
+	{                                                                                          \
+		CUresult(*real) TYPES = (CUresult(*) TYPES)route_real(ROW_##symbol);               \
+		struct first_call call;                                                            \
+		bool is_first = first_call_begin_on(&call, ROW_##symbol, device);                  \
+		uint64_t hidden_us = 0;                                                            \
+		bool is_ready = context && (IS_PLAIN) &&                                           \
+				claim_created(VERSION, flags, device, context, &hidden_us);        \
+		CUresult rc = is_ready ? CUDA_SUCCESS : real ARGUMENTS;                            \
+                                                                                                   \
+		if (is_first)                                                                      \
+			end_creation(&call, rc, is_ready ? HEARTH_ADOPTED : HEARTH_COLD,           \
+				hidden_us,                                                         \
+				&(struct profile_context){PROFILE_CREATED,                         \
+					(IS_PLAIN) ? (VERSION) : 0, flags, device});               \
+		return rc;                                                                         \
+	}
+
+CREATE_HANDLER(cuCtxCreate, 1, (CUcontext * context, unsigned int flags, CUdevice device),
+	(context, flags, device), true)
+CREATE_HANDLER(cuCtxCreate_v2, 2, (CUcontext * context, unsigned int flags, CUdevice device),
+	(context, flags, device), true)
+CREATE_HANDLER(cuCtxCreate_v3, 3,
 	(CUcontext * context, const void *affinities, int affinity_count, unsigned int flags,
 		CUdevice device),
-	(context, affinities, affinity_count, flags, device), device, true)
-CONTEXT_HANDLER(cuCtxCreate_v4,
+	(context, affinities, affinity_count, flags, device), !affinities && !affinity_count)
+CREATE_HANDLER(cuCtxCreate_v4, 4,
 	(CUcontext * context, const void *parameters, unsigned int flags, CUdevice device),
-	(context, parameters, flags, device), device, true)
+	(context, parameters, flags, device), !parameters)
 
 /* The device shows only after the call: it is the new context's. */
 CUresult handle_cuCtxSetCurrent(CUcontext context)

@@ -210,7 +210,8 @@ static void write_down(void)
 	seen.rank = decide_rank_of_environment();
 	seen.outcome = outcome();
 	seen.is_wrong_device = seen.outcome == LEARN_UNUSED && seen.context_count &&
-			       speculation.handle && seen.contexts[0].device != speculation.device;
+			       speculation.handle &&
+			       seen.contexts[0].device != speculation.wanted.device;
 	error = learn_run(folder, PROFILE_SYSTEM_DIR, identity, &seen);
 	if (error)
 		log_info("profile in %s: %s", folder, strerror(-error));
@@ -228,13 +229,11 @@ void observe_init(uint64_t took_us)
 			&seen.init_us, &none, took_us, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-void observe_context(CUdevice device, enum profile_context_kind kind, uint32_t version,
-	unsigned int flags, uint64_t took_us)
+void observe_context(const struct profile_context *context, uint64_t took_us)
 {
 	if (!is_observed() || !is_first(&context_once))
 		return;
-	seen.contexts[0] = (struct profile_context){
-		.kind = kind, .version = version, .flags = flags, .device = device};
+	seen.contexts[0] = *context;
 	seen.context_us = took_us;
 	seen.context_count = 1;
 	set_done(&context_once);

@@ -20,10 +20,9 @@ void observe_call(void);
 /* The program's cuInit succeeded; it took so long, whoever waited (0: not known). */
 void observe_init(uint64_t took_us);
 
-/* The program has a context on that device. The first one is what the profile speculates on; the
+/* The program has that context. The first one is what the profile speculates on; the
  * run is then written down. */
-void observe_context(CUdevice device, enum profile_context_kind kind, uint32_t version,
-	unsigned int flags, uint64_t took_us);
+void observe_context(const struct profile_context *context, uint64_t took_us);
 
 /* Something made ahead was undone. */
 void observe_squash(void);

@@ -13,6 +13,7 @@
 #include "hearth/region.h"
 #include "preload/claim.h"
 #include "preload/client.h"
+#include "preload/context.h"
 #include "preload/gate.h"
 #include "preload/observe.h"
 #include "preload/situation.h"
@@ -97,8 +98,7 @@ static bool choose_device(struct device_decision *ret_decision)
 			devices[i].compute_mode = (uint32_t)mode;
 	decide_device(&situation, count, decide_rank_of_environment(), devices, ret_decision);
 	log_debug("speculation: device %d: %s", ret_decision->device, ret_decision->reason);
-	return ret_decision->device >= 0 && ret_decision->context_count &&
-	       ret_decision->contexts[0].kind == PROFILE_PRIMARY;
+	return ret_decision->device >= 0 && ret_decision->context_count;
 }
 
 /* Free memory is known only inside a context; one without room is not kept. */
@@ -118,26 +118,41 @@ static bool has_room(void)
 	return !decide_room(&device);
 }
 
-static void make_context(const struct profile_context *wanted, bool must_check_memory)
+static CUresult make_primary(const struct profile_context *wanted)
 {
 	CUresult (*retain)(CUcontext *, CUdevice) =
 		(CUresult(*)(CUcontext *, CUdevice))route_real(ROW_cuDevicePrimaryCtxRetain);
 	CUresult (*set_flags)(CUdevice, unsigned int) =
 		(CUresult(*)(CUdevice, unsigned int))route_real(ROW_cuDevicePrimaryCtxSetFlags_v2);
+	CUresult rc = wanted->flags ? set_flags(wanted->device, wanted->flags) : CUDA_SUCCESS;
+
+	return rc ? rc : retain(&speculation.handle, wanted->device);
+}
+
+/* Exactly the context that the program makes, popped again from this thread. */
+static CUresult make_created(const struct profile_context *wanted)
+{
+	CUresult (*pop)(CUcontext *) = (CUresult(*)(CUcontext *))route_real(ROW_cuCtxPopCurrent_v2);
+	CUresult rc =
+		context_create(wanted->version, &speculation.handle, wanted->flags, wanted->device);
+	CUcontext popped;
+
+	return rc ? rc : pop(&popped);
+}
+
+static void make_context(const struct profile_context *wanted, bool must_check_memory)
+{
 	uint64_t start_us = clock_monotonic_us();
 
-	speculation.device = wanted->device;
-	speculation.flags = wanted->flags;
+	speculation.wanted = *wanted;
 	if (!speculation_change(&speculation.context, CONTEXT_NONE, CONTEXT_BUSY))
 		return;
 	quiet_begin(QUIET_CONTEXT);
 	speculation.context_rc =
-		wanted->flags ? set_flags(wanted->device, wanted->flags) : CUDA_SUCCESS;
-	if (!speculation.context_rc)
-		speculation.context_rc = retain(&speculation.handle, wanted->device);
+		wanted->kind == PROFILE_PRIMARY ? make_primary(wanted) : make_created(wanted);
 	if (!speculation.context_rc && must_check_memory && !has_room()) {
 		log_info("speculation: no room on device %d", wanted->device);
-		claim_release(wanted->device);
+		claim_release();
 		speculation.context_rc = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	quiet_end();
@@ -158,8 +173,8 @@ static void give_back(void)
 		return;
 	if (!speculation_change(&speculation.context, CONTEXT_HELD, CONTEXT_GIVEN_UP))
 		return;
-	log_info("speculation: the context on device %d is given back", speculation.device);
-	claim_release(speculation.device);
+	log_info("speculation: the context on device %d is given back", speculation.wanted.device);
+	claim_release();
 }
 
 static void speculate(void)

@@ -38,9 +38,8 @@ struct speculation {
 	uint64_t init_us;
 	CUresult context_rc;
 	uint64_t context_us;
-	int device;
+	struct profile_context wanted; /* what was made, or is being made */
 	CUcontext handle;
-	unsigned int flags; /* that the context was made with */
 	enum decide_what what;
 };
 
