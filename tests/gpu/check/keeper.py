@@ -15,7 +15,7 @@ from .arms import Arms
 from .broker import Broker, BrokerError
 
 ROUNDS = 10
-IDLE_SECONDS = 5
+IDLE_SECONDS = 3
 NOBODY = 65534
 LIMIT_WARM_MS = 15
 LIMIT_FIRST_RUN_MS = 5
