@@ -188,8 +188,11 @@ class Rehearsal(harness.SystemTest):
                         medians["native"]["cuInit"]["median"])
 
     def test_speculate(self):
-        self.assertGreaterEqual(set(self.rehearsed("speculate")["ms"]),
-                                {"C at once, native", "C after 150 ms, run 3"})
+        result = self.rehearsed("speculate")
+        self.assertGreaterEqual(set(result["ms"]), {"C at once, native", "C after 150 ms, run 3"})
+        self.assertEqual(result["undo"]["proof"], "passed")
+        for run in result["served"]["C after 150 ms, run 3"]:
+            self.assertEqual(run["cuInit"], "speculated")
 
     def test_an_unknown_group_is_named(self):
         done = self.run_program(sys.executable, harness.SOURCE / "tools/gpu-check", "nosuch")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 START_SECONDS = 30
 STOP_SECONDS = 10
-PROVE_SECONDS = 20
 POLL_SECONDS = 0.02
 
 
@@ -50,7 +49,7 @@ class Broker:
         with open(self.folder / "stderr", "wb") as said:
             self.process = subprocess.Popen(
                 [str(self.context.build / "tools/hearthd"), "--foreground", "--idle=0",
-                 f"--retain={retain}", *options], env=self.environment(),
+                 "--prove-after=0", f"--retain={retain}", *options], env=self.environment(),
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)
         keeper = {}
         while time.monotonic() - begin < START_SECONDS:
@@ -83,20 +82,18 @@ class Broker:
                               check=False)
 
     def prove_undo(self):
-        """See to it that the undo self-test has a verdict, without which nothing is done ahead;
-        returns it, None where there is none in time."""
-        folder = Path(self.environment()["HEARTH_STATE_DIR"]) / "undo"
-        self.hearth("run", "--", "/bin/true")
-        end = time.monotonic() + (2 if self.context.simulated else PROVE_SECONDS)
-        while time.monotonic() < end:
-            for path in folder.glob("*"):
-                text = path.read_text(errors="replace")
-                if ".new" not in path.name and text:
-                    print(f"  undo self-test: {text.splitlines()[0]}", flush=True)
-                    return text
-            time.sleep(POLL_SECONDS)
-        print("  no verdict of the undo self-test: nothing will be done ahead", flush=True)
-        return None
+        """Run the undo self-test, without whose verdict nothing is done ahead, and store it;
+        returns what it says: "passed" as its "proof" where all is well."""
+        said = self.hearth("doctor", "--prove", "--json")
+        try:
+            proof = json.loads(said.stdout)
+        except ValueError:
+            proof = {"proof": "error", "lines": []}
+        proof["complaint"] = said.stderr.decode(errors="replace")
+        print(f"  undo self-test: {proof['proof']} {proof['complaint'].strip()}", flush=True)
+        for line in proof["lines"] if proof["proof"] != "passed" else ():
+            print(f"    {line}")
+        return proof
 
     def fresh_state(self, name):
         """A state folder of its own, in which only that verdict stands."""
