@@ -7,6 +7,7 @@ import time
 import unittest
 from pathlib import Path
 
+import container
 import harness
 from broker import DONE, RELEASE, BrokerTest
 
@@ -189,6 +190,25 @@ class ByTheBroker(ProofTest):
         [path] = folder.iterdir()
         self.assertEqual((folder.stat().st_mode & 0o777, path.stat().st_mode & 0o777),
                          (0o755, 0o644))
+
+
+class OfTheMachine(ProofTest):
+    """/var/lib/hearth, in a container whose user isn't root."""
+
+    @container.needs_container
+    @unittest.skipIf(os.geteuid(), "only root can make a file that is root's")
+    def test_its_verdict_counts_for_every_user(self):
+        self.run_program(harness.HEARTH, "doctor", "--prove", env=self.fast)
+        path = self.verdicts / self.stored()[0]
+        path.chmod(0o644)
+        made = container.Container(self.dir, container.install(), access="rw")
+        made.add(harness.SIM, "/opt/driver/libcuda.so.1")
+        made.add(path, f"/var/lib/hearth/undo/{path.name}")
+        done = made.run(["hearth", "doctor", "--json"], cwd="/",
+                        env={"HEARTH_DRIVER": "/opt/driver/libcuda.so.1", "HOME": "/tmp"})
+        [found] = [one for one in json.loads(done.stdout)["findings"]
+                   if one["id"] == "speculation"]
+        self.assertEqual(found["severity"], "ok")
 
 
 class ByHand(ProofTest):
