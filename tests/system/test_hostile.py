@@ -256,7 +256,8 @@ class FalseProgram(BrokerTest):
 
     def test_silent_connections_are_ended_and_keep_nobody_out(self):
         held = [self.connect() for _ in range(200)]
-        self.assertEqual(self.assert_within_limit(self.probe)[0], 0)
+        # On a machine with no time to spare, one that is not served in time goes alone.
+        self.until(lambda: self.assert_within_limit(self.probe)[0] == 0, "nobody else is served")
         started = time.monotonic()
         for end in held:
             with contextlib.suppress(ConnectionResetError):
