@@ -46,7 +46,8 @@ static int run_child(const struct proof *proof, char ret_text[UNDO_TEXT_MAX])
 		.what = PROVE_RUN,
 		.driver = proof->driver,
 		.folder = proof->state_dir,
-		.readers = PROVE_FOR_OWNER,
+		.readers = strcmp(proof->state_dir, VERDICT_SYSTEM_DIR) ? PROVE_FOR_OWNER
+									: PROVE_FOR_ALL,
 	};
 	int ends[2], status, rc = install_find(INSTALL_BROKER, sizeof(program), program);
 	pid_t pid;

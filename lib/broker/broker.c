@@ -243,7 +243,7 @@ static int timeout_ms(const struct broker *broker, uint64_t now_us)
 	uint64_t next_us = broker->next_check_us;
 
 	next_us = broker_sooner(next_us, keeper_deadline(&broker->keeper));
-	next_us = broker_sooner(next_us, prover_deadline(&broker->prover, quiet_since_us(broker)));
+	next_us = broker_sooner(next_us, broker->prover.due_us);
 	next_us = broker_sooner(next_us, peer_deadline(broker));
 	next_us = broker_sooner(next_us, policy_leave_at(broker));
 	return next_us <= now_us ? 0 : (int)((next_us - now_us) / 1000 + 1);

@@ -17,6 +17,7 @@
 #define SECOND_US 1000000u
 #define LIMIT_US (100 * SECOND_US) /* four scenarios of at most 20 s each */
 #define AGAIN_US (300 * SECOND_US) /* where the GPU was full or away */
+#define MODE_DEFAULT 0             /* CU_COMPUTEMODE_DEFAULT */
 #define LOOK_US (2 * SECOND_US)    /* between looks that somebody's asking causes */
 
 static bool has_outcome(const struct prover *prover)
@@ -58,6 +59,8 @@ static void start(struct prover *prover, const struct keeper *keeper, enum prove
 		prover->step = PROVER_DONE;
 		return;
 	}
+	/* A child's children that outlive it come to us, and so are known to be gone. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prover->is_cancelled = false;
 	prover->looked_us = clock_monotonic_us();
 	prover->deadline_us = prover->looked_us + LIMIT_US;
@@ -106,6 +109,7 @@ void prover_reap(struct prover *prover)
 			kill(-prover->pid, SIGKILL); /* what it had no time to wait for */
 	}
 	if (pid < 0 && errno == ECHILD) {
+		prctl(PR_SET_CHILD_SUBREAPER, 0);
 		prover->pid = 0;
 		finish(prover);
 	}
@@ -122,8 +126,6 @@ void prover_cancel(struct prover *prover)
 void prover_open(struct prover *prover, const struct prover_options *options)
 {
 	*prover = (struct prover){.options = *options, .status = PROVE_UNKNOWN};
-	/* A child's children that outlive it come to us, and so are known to be gone. */
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 void prover_close(struct prover *prover)
@@ -144,11 +146,6 @@ static uint64_t start_us(const struct prover *prover, uint64_t quiet_since_us)
 	return at_us > prover->next_us ? at_us : prover->next_us;
 }
 
-uint64_t prover_deadline(const struct prover *prover, uint64_t quiet_since_us)
-{
-	return prover->pid ? prover->deadline_us : start_us(prover, quiet_since_us);
-}
-
 void prover_look_again(struct prover *prover)
 {
 	bool is_still = prover->step == PROVER_WAITING || prover->step == PROVER_DONE;
@@ -164,32 +161,58 @@ static bool may_start(const struct prover *prover, uint64_t quiet_since_us, uint
 	return at_us && now_us >= at_us;
 }
 
+/* The device that is proved on is the first one. A context of ours on one in an exclusive mode
+ * would keep others from theirs. */
+static bool is_shared(const struct keeper *keeper)
+{
+	const struct hearth_region *region = keeper->region;
+
+	return region->device_count && region->devices[0].compute_mode == MODE_DEFAULT;
+}
+
+/* What runs must end with the keeper, and in time. */
+static void watch(struct prover *prover, bool is_warm, uint64_t now_us)
+{
+	/* Nothing of ours has a device open once the keeper has let go. */
+	if (!is_warm)
+		prover_cancel(prover);
+	if (now_us < prover->deadline_us) {
+		prover->due_us = prover->deadline_us;
+		return;
+	}
+	kill(-prover->pid, SIGKILL);
+	prover->due_us = 0; /* SIGCHLD comes, when the driver lets it go */
+}
+
+static void begin_anew(struct prover *prover, const struct stat *driver)
+{
+	prover->driver = *driver;
+	prover->status = PROVE_UNKNOWN;
+	prover->step = PROVER_IDLE;
+	prover->is_spent = false;
+	prover->next_us = 0;
+}
+
 void prover_tick(struct prover *prover, const struct keeper *keeper, uint64_t quiet_since_us,
 	uint64_t now_us)
 {
 	bool is_warm = keeper->state == HEARTH_KEEPER_WARM && keeper->driver_path[0];
 
+	prover->due_us = 0;
 	if (!prover->options.is_wanted)
 		return;
-	if (prover->pid) {
-		/* Nothing of ours has a device open once the keeper has let go. */
-		if (!is_warm)
-			prover_cancel(prover);
-		else if (now_us >= prover->deadline_us)
-			kill(-prover->pid, SIGKILL);
-		return;
+	if (!prover->pid && is_warm) {
+		if (!keeper_is_same_file(&prover->driver, &keeper->driver_file))
+			begin_anew(prover, &keeper->driver_file);
+		if (prover->step == PROVER_IDLE || prover->is_asked_to_look)
+			start(prover, keeper, PROVER_LOOKING);
+		else if (!may_start(prover, quiet_since_us, now_us))
+			prover->due_us = start_us(prover, quiet_since_us);
+		else if (is_shared(keeper))
+			start(prover, keeper, PROVER_PROVING);
+		else
+			prover->due_us = prover->next_us = now_us + AGAIN_US;
 	}
-	if (!is_warm)
-		return;
-	if (!keeper_is_same_file(&prover->driver, &keeper->driver_file)) {
-		prover->driver = keeper->driver_file;
-		prover->status = PROVE_UNKNOWN;
-		prover->step = PROVER_IDLE;
-		prover->is_spent = false;
-		prover->next_us = 0;
-	}
-	if (prover->step == PROVER_IDLE || prover->is_asked_to_look)
-		start(prover, keeper, PROVER_LOOKING);
-	else if (may_start(prover, quiet_since_us, now_us))
-		start(prover, keeper, PROVER_PROVING);
+	if (prover->pid)
+		watch(prover, is_warm, now_us);
 }

@@ -42,6 +42,7 @@ struct prover {
 	uint64_t next_us;     /* not before */
 	uint64_t looked_us;   /* at what is stored */
 	bool is_asked_to_look;
+	uint64_t due_us; /* when prover_tick has something to do that nothing reports; 0 = none */
 	struct stat driver; /* the file that this is about */
 };
 
@@ -56,12 +57,10 @@ void prover_cancel(struct prover *prover);
 /* To be called on SIGCHLD. */
 void prover_reap(struct prover *prover);
 
-/* Does what is due; `quiet_since_us` is when the last client left, 0 while there is one. */
+/* Does what is due, and sets due_us; `quiet_since_us` is when the last client left, 0 while there
+ * is one. */
 void prover_tick(struct prover *prover, const struct keeper *keeper, uint64_t quiet_since_us,
 	uint64_t now_us);
-
-/* The next moment at which prover_tick has something to do; 0 = none. */
-uint64_t prover_deadline(const struct prover *prover, uint64_t quiet_since_us);
 
 /* Looks at the stored verdict again, soon: somebody may have proved by hand. */
 void prover_look_again(struct prover *prover);

@@ -111,6 +111,28 @@ class ByTheBroker(ProofTest):
         time.sleep(1)
         self.assertEqual((self.status()["proof"], self.stored()), ("not proven", []))
 
+    def test_never_on_a_gpu_that_one_process_at_a_time_may_use(self):
+        self.start("--prove-after=1", env={**self.fast, "SIMCUDA_COMPUTE_MODE": "0:exclusive"})
+        self.until_keeper("warm")
+        time.sleep(1.5)
+        self.assertEqual((self.status()["proof"], self.stored()), ("not proven", []))
+
+    def cpu_ticks(self, pid):
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+
+    def test_a_proof_that_is_overdue_costs_no_time(self):
+        broker = self.start("--prove-after=1", env={**self.fast, "SIMCUDA_COMPUTE_MODE":
+                                                    "0:exclusive"})
+        self.until_keeper("warm")
+        time.sleep(1.2)
+        for release in (False, True):
+            if release:
+                self.assertEqual(self.ask(RELEASE, code=1)[0], DONE)
+            before = self.cpu_ticks(broker.pid)
+            time.sleep(0.5)
+            self.assertLess(self.cpu_ticks(broker.pid) - before, 10)  # of 50
+
     def test_a_driver_that_fails_is_disproved_once_and_nothing_is_done_ahead(self):
         env = {**self.fast, "SIMCUDA_FAIL": "cuMemAlloc_v2:700"}
         self.start("--prove-after=1", env=env)
@@ -157,6 +179,16 @@ class ByTheBroker(ProofTest):
         broker.send_signal(signal.SIGTERM)
         self.assertEqual(broker.wait(ORDERLY_S), 0)
         self.assertEqual((self.provers(), self.stored()), (set(), []))
+
+    def test_a_release_before_it_keeps_it_from_starting_and_costs_no_time(self):
+        broker = self.start("--prove-after=1", env=self.fast)
+        self.until_keeper("warm")
+        self.assertEqual(self.ask(RELEASE, code=1)[0], DONE)
+        time.sleep(1.2)
+        before = self.cpu_ticks(broker.pid)
+        time.sleep(0.5)
+        self.assertLess(self.cpu_ticks(broker.pid) - before, 10)  # of 50
+        self.assertEqual((self.status()["proof"], self.stored()), ("not proven", []))
 
     def test_a_release_ends_it_too_and_it_begins_anew_afterwards(self):
         self.start_slow_proof()
