@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 struct request {
-	bool is_report, is_json;
+	bool is_report, is_json, is_eager;
 	const char *task, *log;
 	char **words;
 };
@@ -36,8 +36,9 @@ struct record_log {
 static int parse(int argc, char **argv, struct request *ret_request)
 {
 	static const struct option options[] = {{"report", no_argument, NULL, 'r'},
-		{"json", no_argument, NULL, 'j'}, {"task", required_argument, NULL, 't'},
-		{"log", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'}, {0}};
+		{"eager", no_argument, NULL, 'e'}, {"json", no_argument, NULL, 'j'},
+		{"task", required_argument, NULL, 't'}, {"log", required_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'}, {0}};
 	struct request request = {0};
 	int option;
 
@@ -48,6 +49,9 @@ static int parse(int argc, char **argv, struct request *ret_request)
 			break;
 		case 'j':
 			request.is_report = request.is_json = true;
+			break;
+		case 'e':
+			request.is_eager = true;
 			break;
 		case 't':
 			request.task = optarg;
@@ -163,8 +167,11 @@ static void print_runs(const struct request *request, const struct run_log *runs
 
 static int run_and_report(const struct request *request)
 {
-	struct child_options options = {
-		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .words = request->words};
+	struct child_options options = {.stdin_fd = -1,
+		.stdout_fd = -1,
+		.stderr_fd = -1,
+		.is_eager = request->is_eager,
+		.words = request->words};
 	struct record_log log;
 	struct run_log runs = {0};
 	struct child_end end;
@@ -209,13 +216,15 @@ static int run(int argc, char **argv)
 		broker_spawn(&settings, NULL);
 	if (request.is_report)
 		return run_and_report(&request);
+	if (request.is_eager)
+		wrap_set_eager();
 	execvp(request.words[0], request.words);
 	return exec_failed(request.words[0], errno);
 }
 
 const struct command command_run = {
 	.name = "run",
-	.arguments = "[--report] [--task NAME] [--log FILE] [--] PROGRAM [ARGUMENT...]",
+	.arguments = "[--report] [--eager] [--task NAME] [--log FILE] [--] PROGRAM [ARGUMENT...]",
 	.summary = "Run a program under Hearth",
 	.help = "Adds libhearth.so to LD_PRELOAD, after what is there, starts a broker if none "
 		"runs,\n"
@@ -223,6 +232,7 @@ const struct command command_run = {
 		"\n"
 		"  --report     stay, and show the first CUDA calls on stderr when it has ended\n"
 		"  --json       the same as JSON\n"
+		"  --eager      do cuInit and a context ahead though nothing was learned yet\n"
 		"  --task NAME  a name for this run in reports (HEARTH_TASK)\n"
 		"  --log FILE   append records as JSON lines (HEARTH_LOG; %p is the pid, %h the "
 		"host)\n"

@@ -5,6 +5,7 @@
 #include "launch/child.h"
 
 #include "base/clock.h"
+#include "launch/wrap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,6 +73,8 @@ static _Noreturn void run_in_child(const struct child_options *options,
 	replace_fd(options->stdout_fd, STDOUT_FILENO);
 	replace_fd(options->stderr_fd, STDERR_FILENO);
 	signals_give_back(before);
+	if (options->is_eager)
+		wrap_set_eager();
 	execvpe(options->words[0], options->words,
 		options->environment ? options->environment : environ);
 	error = errno;

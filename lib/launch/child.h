@@ -2,6 +2,7 @@
  * ways, so that the tool in between makes no difference. */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* The tools' own exit statuses, as env(1) and timeout(1) have them. */
@@ -17,7 +18,8 @@ struct child_options {
 	int stdin_fd;       /* -1 = ours */
 	int stdout_fd;
 	int stderr_fd;
-	char **words; /* the program, looked up in PATH, and its arguments; NULL at the end */
+	bool is_eager; /* as wrap_set_eager; needs `environment` NULL */
+	char **words;  /* the program, looked up in PATH, and its arguments; NULL at the end */
 };
 
 struct child_end {

@@ -14,3 +14,7 @@ int wrap_find_library(size_t size, char *ret_path, struct wrap_error *ret_error)
 
 /* Sets LD_PRELOAD in our own environment, for the program to inherit. As above. */
 int wrap_set_preload(const char *library, struct wrap_error *ret_error);
+
+/* Asks for speculation without a profile, in the program that this very process execs and in no
+ * other (HEARTH_SPECULATE=always:PID). 0 or a negative errno. */
+int wrap_set_eager(void);
