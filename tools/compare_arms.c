@@ -86,6 +86,16 @@ static int wait_for_broker(struct arms *arms)
 	return COMMAND_OK;
 }
 
+static int tell_no_keeper(const struct keeper_status *status)
+{
+	char error[32] = "";
+
+	if (status->rc)
+		snprintf(error, sizeof(error), " (CUDA error %d)", status->rc);
+	return command_fail(COMMAND_FAILED, "compare needs the keeper, which is %s: %s%s",
+		status->state, *status->reason ? status->reason : "no reason given", error);
+}
+
 static int wait_until_warm(struct arms *arms, struct keeper_status *ret_status)
 {
 	struct ask_reply reply;
@@ -98,11 +108,7 @@ static int wait_until_warm(struct arms *arms, struct keeper_status *ret_status)
 		if (!strcmp(ret_status->state, "warm"))
 			return COMMAND_OK;
 		if (strcmp(ret_status->state, "starting"))
-			return command_fail(COMMAND_FAILED,
-				"compare needs the keeper, which is %s: %s (its last result: %d)",
-				ret_status->state,
-				*ret_status->reason ? ret_status->reason : "no reason given",
-				ret_status->rc);
+			return tell_no_keeper(ret_status);
 		if (!pause_ms(POLL_MS))
 			return stopped();
 	}

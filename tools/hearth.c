@@ -4,6 +4,7 @@
 #include "command.h"
 #include "report/table.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static const struct command *const commands[] = {
@@ -71,11 +72,20 @@ static int print_environment(void)
 	return fflush(stdout) ? COMMAND_FAILED : COMMAND_OK;
 }
 
-static int help(const char *topic)
+static bool asks_for_help(const char *word)
 {
-	const struct command *command = topic ? find(topic) : NULL;
+	return !strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help");
+}
 
-	if (!topic)
+/* `words`: what stands behind `hearth help`. */
+static int help(int count, char **words)
+{
+	const char *topic = count ? words[0] : "help";
+	const struct command *command = find(topic);
+
+	if (count > 1)
+		return command_fail(COMMAND_USAGE, "help: '%s' is not expected", words[1]);
+	if (asks_for_help(topic))
 		return print_usage(stdout);
 	if (!strcmp(topic, "env"))
 		return print_environment();
@@ -94,11 +104,13 @@ int main(int argc, char **argv)
 		print_usage(stderr);
 		return COMMAND_USAGE;
 	}
+	if (!strcmp(argv[1], "--version") && argc > 2)
+		return command_fail(COMMAND_USAGE, "--version: '%s' is not expected", argv[2]);
 	if (!strcmp(argv[1], "--version"))
 		return puts("hearth " HEARTH_VERSION) < 0 || fflush(stdout) ? COMMAND_FAILED
 									    : COMMAND_OK;
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-		return help(argc > 2 ? argv[2] : NULL);
+	if (asks_for_help(argv[1]))
+		return help(argc - 2, argv + 2);
 	command = find(argv[1]);
 	if (!command)
 		return command_fail(

@@ -114,7 +114,8 @@ class Compare(harness.SystemTest):
         env = {**self.env, "HEARTH_DRIVER": "/nonexistent/libcuda.so.1"}
         result = self.compare("-n", "1", "--", *PROGRAM, env=env)
         self.assertEqual(result.returncode, 1)
-        self.assertIn(b"compare needs the keeper", result.stderr)
+        self.assertEqual(result.stderr, b"hearth: compare needs the keeper, which is off: there is "
+                                        b"no driver\n")
 
     def test_native_arm_does_nothing_ahead(self):
         seen = self.dir / "seen"
