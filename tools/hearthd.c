@@ -163,8 +163,9 @@ int main(int argc, char **argv)
 	wrong = settings_read(&settings);
 	if (wrong)
 		fprintf(stderr,
-			"hearthd: %s has a value that is none of its own: see hearth help env\n",
-			wrong);
+			"hearthd: %s=%s is not understood, its default counts: see hearth help "
+			"env\n",
+			wrong, env_get_named(wrong));
 	log_set_level(settings.log_level);
 	if (idle_s < 0)
 		idle_s = options.is_system ? 0 : DEFAULT_IDLE_S;

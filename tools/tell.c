@@ -1,6 +1,7 @@
 /* Orders to the broker. */
 #include "tell.h"
 
+#include "base/env.h"
 #include "command.h"
 
 #include <errno.h>
@@ -14,6 +15,10 @@ int tell_failure(int rc, const struct ask_reply *reply)
 	if (rc == ASK_REFUSED)
 		return command_fail(COMMAND_FAILED, "the broker at %s refused: %s", path,
 			strerror(reply->code));
+	if (rc == ASK_NO_ADDRESS)
+		return command_fail(COMMAND_FAILED, "HEARTH_SOCKET=%s is %s",
+			env_get(ENV_HEARTH_SOCKET),
+			address_setting_fault(env_get(ENV_HEARTH_SOCKET)));
 	if (rc == -ENOENT)
 		return command_fail(COMMAND_FAILED, "no broker runs (looked for it at %s)", path);
 	if (rc == -EPERM)

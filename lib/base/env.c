@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct env_info table[ENV_COUNT] = {
 #define SETTING(name, values, default_text, help) {#name, values, default_text, help},
@@ -20,6 +21,14 @@ const char *env_get(enum env_id id)
 	const char *value = getenv(table[id].name);
 
 	return value && *value ? value : NULL;
+}
+
+const char *env_get_named(const char *name)
+{
+	for (int id = 0; id < ENV_COUNT; id++)
+		if (!strcmp(table[id].name, name))
+			return env_get((enum env_id)id);
+	return NULL;
 }
 
 char *env_get_for_driver(const char *name)

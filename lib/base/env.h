@@ -23,6 +23,9 @@ struct env_info {
 /* The variable's value, or NULL where it is unset or empty. */
 const char *env_get(enum env_id id);
 
+/* The same by the name of a row. NULL also for a name that is in no row. */
+const char *env_get_named(const char *name);
+
 /* What the driver's own getenv(name) returns: any name, empty values included. Only for the imports
  * of a driver copy that stand redirected, and for comparing what such reads saw. */
 char *env_get_for_driver(const char *name);

@@ -70,7 +70,6 @@ const char *settings_read(struct settings *ret_settings)
 
 	settings.driver = env_get(ENV_HEARTH_DRIVER);
 	settings.socket = env_get(ENV_HEARTH_SOCKET);
-	settings.state_dir = env_get(ENV_HEARTH_STATE_DIR);
 	settings.log = env_get(ENV_HEARTH_LOG);
 	settings.task = env_get(ENV_HEARTH_TASK);
 	if (value && !strcmp(value, "0"))
@@ -82,6 +81,11 @@ const char *settings_read(struct settings *ret_settings)
 	read_speculate(&settings, &wrong);
 	settings.contexts = (enum context_mode)read_name(
 		ENV_HEARTH_CTX, context_names, COUNT(context_names), &wrong);
+	value = env_get(ENV_HEARTH_STATE_DIR);
+	if (value && value[0] == '/')
+		settings.state_dir = value;
+	else if (value && !wrong)
+		wrong = env_info(ENV_HEARTH_STATE_DIR)->name;
 	value = env_get(ENV_HEARTH_GIVE_BACK);
 	if (value && read_number(value, GIVE_BACK_MAX_S, &seconds) && seconds)
 		settings.give_back_us = seconds * 1000000;

@@ -21,6 +21,9 @@ static int say_failure(
 
 	if (rc == -ESRCH && options->job)
 		fprintf(stderr, "hearthd: the job's process %d is gone\n", (int)options->job);
+	else if (settings->socket && address_setting_fault(settings->socket))
+		fprintf(stderr, "hearthd: HEARTH_SOCKET=%s is %s\n", settings->socket,
+			address_setting_fault(settings->socket));
 	else
 		fprintf(stderr, "hearthd: cannot serve at %s: %s\n", where, strerror(-rc));
 	return EXIT_FAILURE;

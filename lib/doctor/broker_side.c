@@ -2,6 +2,7 @@
  * longer. */
 #include "doctor/broker_side.h"
 
+#include "base/env.h"
 #include "launch/ask.h"
 
 #include <errno.h>
@@ -43,13 +44,6 @@ static void examine_place(const struct settings *settings, struct findings *find
 	char folder[ADDRESS_MAX];
 	int rc;
 
-	if (settings->socket && strlen(settings->socket) >= ADDRESS_MAX) {
-		findings_add(findings, "broker", SEVERITY_WARNING,
-			"HEARTH_SOCKET=%s is longer than a socket's path can be (%d bytes)",
-			settings->socket, ADDRESS_MAX - 1);
-		findings_remedy(findings, "use a shorter path");
-		return;
-	}
 	rc = settings->socket ? 0 : address_own_folder(folder, sizeof(folder));
 	if (!rc && !settings->socket)
 		rc = address_check_folder(folder);
@@ -77,8 +71,14 @@ void broker_side_examine(struct findings *findings)
 
 	if (wrong) {
 		findings_add(findings, "settings", SEVERITY_WARNING,
-			"%s has a value that isn't understood: its default counts", wrong);
+			"%s=%s isn't understood: its default counts", wrong, env_get_named(wrong));
 		findings_remedy(findings, "hearth help env");
+	}
+	if (settings.socket && address_setting_fault(settings.socket)) {
+		findings_add(findings, "broker", SEVERITY_WARNING, "HEARTH_SOCKET=%s is %s",
+			settings.socket, address_setting_fault(settings.socket));
+		findings_remedy(findings, "use a shorter absolute path");
+		return;
 	}
 	wire_init(&question, WIRE_STATUS);
 	rc = ask_broker(&settings, &question, &reply);

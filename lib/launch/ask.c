@@ -112,6 +112,8 @@ int ask_broker(const struct settings *settings, const struct wire_message *messa
 		if (count)
 			reply.address = candidates[0];
 	}
+	if (settings->socket && address_setting_fault(settings->socket))
+		rc = ASK_NO_ADDRESS;
 	*ret_reply = reply;
 	return rc;
 }

@@ -20,9 +20,11 @@ struct ask_reply {
 };
 
 /* Finds the broker and sends `message`. Returns 0; ASK_REFUSED, with the reason in ret_reply->code;
+ * ASK_NO_ADDRESS where HEARTH_SOCKET's value cannot be one (address_setting_fault says why);
  * -ENOENT where no broker answers at any address (ret_reply->address is the first one looked at);
  * -EPERM where the one there is neither ours nor root's; -ETIMEDOUT, -EPROTO, -ECONNRESET where it
  * does not behave. */
 #define ASK_REFUSED 1
+#define ASK_NO_ADDRESS 2
 int ask_broker(const struct settings *settings, const struct wire_message *message,
 	struct ask_reply *ret_reply);

@@ -59,7 +59,8 @@ static void read_settings(void)
 	keep_settings();
 	log_set_level(settings.log_level);
 	if (wrong)
-		log_error("%s: value not understood, taken as unset", wrong);
+		log_error(
+			"%s=%s is not understood: its default counts", wrong, env_get_named(wrong));
 }
 
 static void prepare(void)

@@ -58,6 +58,19 @@ static int copy_path(struct address *ret_address, const char *path)
 	return 0;
 }
 
+const char *address_setting_fault(const char *path)
+{
+	if (path[0] != '/')
+		return "no absolute path";
+	return strlen(path) < ADDRESS_MAX ? NULL : "longer than a socket's path can be (107 bytes)";
+}
+_Static_assert(ADDRESS_MAX == 107 + 1, "address_setting_fault says so");
+
+static int take_setting(struct address *ret_address, const char *path)
+{
+	return path[0] == '/' ? copy_path(ret_address, path) : -EINVAL;
+}
+
 size_t address_candidates(
 	const struct settings *settings, struct address ret_candidates[ADDRESS_CANDIDATES])
 {
@@ -65,7 +78,7 @@ size_t address_candidates(
 	size_t count = 0;
 
 	if (settings->socket)
-		return copy_path(&ret_candidates[0], settings->socket) ? 0 : 1;
+		return take_setting(&ret_candidates[0], settings->socket) ? 0 : 1;
 	if (!address_own_folder(folder, sizeof(folder)) && !address_check_folder(folder) &&
 		!join_path(&ret_candidates[count], folder))
 		count++;
@@ -80,7 +93,7 @@ int address_own(const struct settings *settings, struct address *ret_address)
 	int rc;
 
 	if (settings->socket)
-		return copy_path(ret_address, settings->socket);
+		return take_setting(ret_address, settings->socket);
 	rc = address_own_folder(folder, sizeof(folder));
 	if (rc)
 		return rc;

@@ -21,12 +21,17 @@ size_t address_candidates(
 	const struct settings *settings, struct address ret_candidates[ADDRESS_CANDIDATES]);
 
 /* The address that a user's own broker listens at, its folder made (0700) and checked. 0;
- * -ENAMETOOLONG; -ENOTDIR, -EPERM where the folder is not a folder of ours alone. */
+ * -ENAMETOOLONG; -EINVAL; -ENOTDIR, -EPERM where the folder is not a folder of ours alone. */
 int address_own(const struct settings *settings, struct address *ret_address);
 
 /* The folder that holds, or will hold, the user's own socket without HEARTH_SOCKET; it may not
  * exist, or not be the user's. 0, -ENAMETOOLONG. */
 int address_own_folder(char *ret_path, size_t size);
+
+/* What keeps HEARTH_SOCKET's value from being an address, in words behind "HEARTH_SOCKET=VALUE is";
+ * NULL where nothing does. It is absolute, since the broker has another working folder than the
+ * programs. */
+const char *address_setting_fault(const char *path);
 
 /* 0 where `path` itself is a folder (no symlink) that belongs to us and that nobody else can enter;
  * -ENOENT, -ENOTDIR, -EPERM. */

@@ -29,6 +29,7 @@ class SystemTest(unittest.TestCase):
     """One behaviour each. self.dir is a fresh 0700 folder; self.env an environment in which
     nothing of the host's Hearth or CUDA settings is left, with the simulated driver and a
     simulated machine of the test's own."""
+    maxDiff = None  # a sanitizer's report is one side of some
 
     def setUp(self):
         self.dir = Path(tempfile.mkdtemp(prefix="hearth-test-"))

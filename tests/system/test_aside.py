@@ -118,7 +118,7 @@ class Aside(harness.SystemTest):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
         done = self.run_program("true", env=self.preloaded(HEARTH="maybe",
                                                            HEARTH_LOG_LEVEL="error"))
-        self.assertIn(b"HEARTH", done.stderr)
+        self.assertIn(b"HEARTH=maybe", done.stderr)
 
 
 if __name__ == "__main__":

@@ -246,6 +246,20 @@ class Cli(harness.SystemTest):
             silent.kill()
             silent.communicate()
 
+    def test_an_address_that_can_be_none_is_named(self):
+        for value, why in (("relative/socket", "is no absolute path"),
+                           ("/" + 107 * "x", "is longer than")):
+            env = {**self.env, "HEARTH_SOCKET": value}
+            said = f"HEARTH_SOCKET={value} {why}".encode()
+            for words in (("status",), ("status", "--json"), ("stop",), ("release",)):
+                with self.subTest(words=words):
+                    self.assertIn(said, self.hearth(*words, env=env, status=1).stderr)
+            self.assertIn(said, self.hearth("doctor", env=env).stdout)
+            done = self.run_program(harness.HEARTHD, "--foreground", env=env)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(said, done.stderr)
+            self.hearth("run", "true", env=env, status=0)
+
     def test_help_and_usage(self):
         commands = [line.split()[0] for line in
                     self.hearth("help", status=0).stdout.decode().splitlines()
@@ -261,6 +275,12 @@ class Cli(harness.SystemTest):
                 self.assertIn(b"--no-such-option", result.stderr)
         self.assertIn(b"'nonsense'", self.hearth("nonsense", status=2).stderr)
         self.assertIn(b"'nonsense'", self.hearth("help", "nonsense", status=2).stderr)
+        for words in (("help", "run", "nonsense"), ("help", "env", "nonsense"),
+                      ("--version", "nonsense")):
+            self.assertIn(b"'nonsense'", self.hearth(*words, status=2).stderr, words)
+        for words in (("--help",), ("-h",), ("help", "--help"), ("help", "help")):
+            self.assertEqual(self.hearth(*words, status=0).stdout,
+                             self.hearth("help").stdout, words)
         self.assertIn(b"usage", self.hearth(status=2).stderr)
 
     def test_help_env_lists_the_table(self):

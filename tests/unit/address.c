@@ -65,10 +65,31 @@ Test(address, a_setting_too_long_is_none)
 	char longer[200];
 
 	memset(longer, 'x', sizeof(longer) - 1);
+	longer[0] = '/';
 	longer[sizeof(longer) - 1] = 0;
 	settings.socket = longer;
 	cr_assert_eq(address_candidates(&settings, candidates), 0);
 	cr_assert_eq(address_own(&settings, &own), -ENAMETOOLONG);
+}
+
+Test(address, a_setting_that_is_not_absolute_is_none)
+{
+	struct address candidates[ADDRESS_CANDIDATES], own;
+
+	settings.socket = "socket";
+	cr_assert_eq(address_candidates(&settings, candidates), 0);
+	cr_assert_eq(address_own(&settings, &own), -EINVAL);
+}
+
+Test(address, a_setting_says_what_is_wrong_with_it)
+{
+	char longest[ADDRESS_MAX] = "/";
+
+	memset(longest + 1, 'x', sizeof(longest) - 2);
+	longest[sizeof(longest) - 1] = 0;
+	cr_assert_null(address_setting_fault("/socket"));
+	cr_assert_null(address_setting_fault(longest));
+	cr_assert_str_eq(address_setting_fault("socket"), "no absolute path");
 }
 
 Test(address, our_runtime_folder_comes_before_the_machines)

@@ -99,6 +99,26 @@ Test(settings, speculation_by_name_and_for_one_process)
 	}
 }
 
+Test(settings, the_state_folder_is_absolute)
+{
+	struct settings settings;
+
+	setenv("HEARTH_STATE_DIR", "/somewhere", 1);
+	cr_assert_null(settings_read(&settings));
+	cr_assert_str_eq(settings.state_dir, "/somewhere");
+	setenv("HEARTH_STATE_DIR", "somewhere", 1);
+	cr_assert_str_eq(settings_read(&settings), "HEARTH_STATE_DIR");
+	cr_assert_null(settings.state_dir);
+}
+
+Test(settings, a_value_by_its_name)
+{
+	setenv("HEARTH_TASK", "mine", 1);
+	cr_assert_str_eq(env_get_named("HEARTH_TASK"), "mine");
+	cr_assert_null(env_get_named("HEARTH_CTX"));
+	cr_assert_null(env_get_named("TASK"));
+}
+
 Test(settings, contexts_and_give_back)
 {
 	struct settings settings;
