@@ -1,6 +1,6 @@
-/* `hearth run`: puts a program under Hearth and becomes it. Never waits for the broker, keeps
- * nothing open in the program. With --report it stays, as the program's parent, and shows the run's
- * first calls when it has ended. */
+/* `hearth run`: puts a program under Hearth and becomes it. Waits for a broker that it has
+ * started, a moment; keeps nothing open in the program. With --report it stays, as the program's
+ * parent, and shows the run's first calls when it has ended. */
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/settings.h"

@@ -1,5 +1,8 @@
 /* Starting hearthd from `hearth run`, before it execs the program. Between fork and exec only
- * async-signal-safe calls are made. */
+ * async-signal-safe calls are made.
+ *
+ * hearthd's stdout is a pipe to us until it serves, when it lets go of its stdio; it lets go of it
+ * too where it ends before. The end of the pipe is all that we wait for. */
 #include "broker/spawn.h"
 
 #include "base/clock.h"
@@ -11,7 +14,9 @@
 #include "region/address.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,10 +46,11 @@ static bool is_running(const struct settings *settings)
 }
 
 /* In the grandchild. */
-static void become(const char *path, char *const arguments[], char *const environment[])
+static void become(
+	const char *path, char *const arguments[], char *const environment[], int until_ready)
 {
 	setsid();
-	if (chdir("/") < 0 || process_silence(false))
+	if (chdir("/") < 0 || process_silence(false) || dup2(until_ready, STDOUT_FILENO) < 0)
 		_exit(EXIT_FAILURE);
 	process_close_from(STDERR_FILENO + 1);
 	process_reset_signals();
@@ -52,7 +58,8 @@ static void become(const char *path, char *const arguments[], char *const enviro
 	_exit(EXIT_FAILURE);
 }
 
-static int fork_twice(const char *path, char *const arguments[], char *const environment[])
+static int fork_twice(
+	const char *path, char *const arguments[], char *const environment[], int until_ready)
 {
 	pid_t child = fork();
 
@@ -62,7 +69,7 @@ static int fork_twice(const char *path, char *const arguments[], char *const env
 		pid_t grandchild = fork();
 
 		if (!grandchild)
-			become(path, arguments, environment);
+			become(path, arguments, environment, until_ready);
 		_exit(grandchild < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 	}
 	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
@@ -70,10 +77,38 @@ static int fork_twice(const char *path, char *const arguments[], char *const env
 	return 0;
 }
 
+static void wait_until_ready(int pipe_end)
+{
+	uint64_t deadline_us = clock_monotonic_us() + SPAWN_LIMIT_US, now_us;
+	struct pollfd end = {.fd = pipe_end, .events = POLLIN};
+	int rc = -1;
+
+	while (rc < 0 && (now_us = clock_monotonic_us()) < deadline_us) {
+		rc = poll(&end, 1, (int)((deadline_us - now_us + 999) / 1000));
+		if (rc < 0 && errno != EINTR)
+			return;
+	}
+}
+
+/* Starts it, and waits until it serves, ends, or takes too long. */
+static int start(const char *path, char *const arguments[], char *const environment[])
+{
+	int ready[2], rc;
+
+	if (pipe2(ready, O_CLOEXEC) < 0)
+		return -errno;
+	rc = fork_twice(path, arguments, environment, ready[1]);
+	close(ready[1]);
+	if (!rc)
+		wait_until_ready(ready[0]);
+	close(ready[0]);
+	return rc;
+}
+
 int broker_spawn(const struct settings *settings, const char *path)
 {
 	char found[PATH_MAX], job[32] = "--job=0";
-	char *arguments[] = {NAME, "--foreground", job, NULL};
+	char *arguments[] = {NAME, job, NULL};
 	char **environment;
 	int rc = 0;
 
@@ -93,7 +128,7 @@ int broker_spawn(const struct settings *settings, const char *path)
 	environment = process_environment(PROCESS_BROKER, NULL);
 	if (!environment)
 		return -ENOMEM;
-	rc = fork_twice(path, arguments, environment);
+	rc = start(path, arguments, environment);
 	free(environment);
 	return rc;
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 import harness
 
 PROGRAM = [harness.PROGRAMS / "first_calls", harness.SOURCE / "tests/programs/add.simcuda"]
+SPAWN_LIMIT_S = 0.1  # lib/broker/spawn.h
 # cuInit, then it says so and waits.
 HANG = ("import ctypes, time; ctypes.CDLL('libcuda.so.1').cuInit(0); print('up', flush=True); "
         "time.sleep(60)")
@@ -47,6 +48,24 @@ class Cli(harness.SystemTest):
         self.assertTrue(status["running"])
         self.assertEqual(len(status["devices"]), 1)
         self.assertIn("SIMULATED", status["devices"][0]["name"])
+
+    def test_the_very_first_program_meets_the_broker(self):
+        """Though it calls the driver at once."""
+        for _ in range(5):
+            self.hearth("run", *PROGRAM, status=0)
+            self.hearth("report", status=0)
+            self.hearth("stop", status=0)
+            (self.dir / "state/hearth/runs.jsonl").unlink()
+
+    def test_a_broker_that_cannot_start_is_not_waited_for(self):
+        """It ends; what would hold us is only one that hangs."""
+        env = {**self.env, "HEARTH_SOCKET": str(self.dir / "missing/socket")}
+        took = []
+        for _ in range(5):
+            began = time.monotonic()
+            self.hearth("run", "true", env=env, status=0)
+            took.append(time.monotonic() - began)
+        self.assertLess(min(took), SPAWN_LIMIT_S)
 
     def test_run_with_hearth_off_starts_no_broker(self):
         self.hearth("run", "true", env={**self.env, "HEARTH": "0"}, status=0)
