@@ -2,7 +2,7 @@
 #include "base/settings.h"
 #include "base/state_dir.h"
 #include "command.h"
-#include "launch/ask.h"
+#include "launch/keeper_status.h"
 #include "report/load.h"
 #include "report/show.h"
 
@@ -12,23 +12,35 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define HISTORY_NAME "runs.jsonl"
 /* Where a broker of the machine keeps the runs of each user, by uid. */
 #define SYSTEM_HISTORY "/var/lib/hearth"
 #define MAX_RUNS 1000000
+/* A home folder may lie on a network that hangs. */
+#define WRITE_LIMIT_MS 1000
+#define POLL_MS 10
 
-/* A run that has just ended is in the history once the broker has noticed. What it answers after
- * that, it answers after noticing: so ask it something. */
+/* A run that has just ended is in the history once the broker has noticed and written it. What it
+ * answers after that, it answers after noticing: so ask it what is left to write. */
 static void wait_for_broker(const struct settings *settings)
 {
-	struct wire_message message;
-	struct ask_reply reply;
+	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
+	bool is_written = false;
 
-	wire_init(&message, WIRE_STATUS);
-	if (!ask_broker(settings, &message, &reply))
-		free(reply.text);
+	for (unsigned ms = 0; !is_written && ms < WRITE_LIMIT_MS; ms += POLL_MS) {
+		struct ask_reply reply;
+		json_t *status;
+
+		if (ms)
+			nanosleep(&pause, NULL);
+		if (keeper_status_ask(settings, &reply, &status))
+			return;
+		is_written = !json_integer_value(json_object_get(status, "runs_unwritten"));
+		json_decref(status);
+	}
 }
 
 /* The user's own history and the machine's part of it; either may be missing. */

@@ -163,6 +163,20 @@ void history_add(struct history *history, uid_t uid, gid_t gid, char *line, size
 	pthread_mutex_unlock(&history->mutex);
 }
 
+size_t history_pending(struct history *history)
+{
+	size_t count;
+
+	if (!history)
+		return 0;
+	pthread_mutex_lock(&history->mutex);
+	count = history->is_busy;
+	for (const struct entry *entry = history->first; entry; entry = entry->next)
+		count++;
+	pthread_mutex_unlock(&history->mutex);
+	return count;
+}
+
 struct history *history_close(struct history *history)
 {
 	struct timespec until;

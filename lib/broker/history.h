@@ -20,6 +20,9 @@ int history_open(const char *folder, bool per_user, struct history **ret_history
  */
 void history_add(struct history *history, uid_t uid, gid_t gid, char *line, size_t length);
 
+/* How many lines are queued or being written. Never waits long. NULL: 0. */
+size_t history_pending(struct history *history);
+
 /* Waits until everything queued is written, but at most half a second; then frees. Takes NULL. */
 struct history *history_close(struct history *history);
 

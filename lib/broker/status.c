@@ -145,6 +145,7 @@ static void write_all(struct json_out *out, const struct broker *broker, uid_t u
 	json_out_bool(out, "system", broker->options.is_system);
 	json_out_string(out, "socket", broker->instance.address.path);
 	json_out_u64(out, "rss_bytes", machine_resident_bytes(getpid()));
+	json_out_u64(out, "runs_unwritten", history_pending(broker->history));
 	json_out_u64(out, "up_s", (now_us - broker->region->started_us) / SECOND_US);
 	if (leave_us)
 		json_out_u64(out, "leaves_in_s",

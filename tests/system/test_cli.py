@@ -1,11 +1,13 @@
 """`hearth` with the real preload, broker and simulated driver: run, report, status, release,
 stop."""
+import fcntl
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -177,6 +179,19 @@ class Cli(harness.SystemTest):
         self.wait_for(lambda: self.hearth("report").returncode == 0)
         run = json.loads(self.hearth("report", "--json").stdout)["runs"][0]
         self.assertEqual((run["pid"], run["records"][0]["call"]), (process.pid, "cuInit"))
+
+    def test_report_waits_until_a_run_is_written(self):
+        """Asked for while the history's thread is still at it."""
+        self.hearth("run", *PROGRAM, status=0)
+        self.hearth("report", status=0)
+        with open(self.dir / "state/hearth/runs.lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.hearth("run", "--task", "written-late", *PROGRAM, status=0)
+            unlock = threading.Timer(0.2, fcntl.flock, (lock, fcntl.LOCK_UN))
+            unlock.start()
+            shown = self.hearth("report", status=0).stdout
+            unlock.join()
+        self.assertIn(b"written-late", shown)
 
     def test_report_refuses_what_it_cannot_read(self):
         result = self.hearth("report", self.dir / "none", status=1)

@@ -140,5 +140,6 @@ Test(history, what_is_queued_is_written_at_the_end)
 Test(history, none_takes_lines_and_drops_them)
 {
 	history_add(NULL, 0, 0, strdup("x\n"), 2);
+	cr_assert_eq(history_pending(NULL), 0);
 	cr_assert_null(history_close(NULL));
 }
