@@ -36,10 +36,8 @@ char *env_get_for_driver(const char *name)
 	return getenv(name);
 }
 
-AT_START bool env_has_own(char *const *environment)
+AT_START static bool has_prefix(char *const *environment, const char *prefix)
 {
-	static const char prefix[] = "HEARTH";
-
 	for (; environment && *environment; environment++) {
 		size_t i = 0;
 
@@ -49,6 +47,16 @@ AT_START bool env_has_own(char *const *environment)
 			return true;
 	}
 	return false;
+}
+
+AT_START bool env_has_own(char *const *environment)
+{
+	return has_prefix(environment, "HEARTH");
+}
+
+AT_START bool env_has_loader_profile(char *const *environment)
+{
+	return has_prefix(environment, "LD_PROFILE=");
 }
 
 const struct env_info *env_info(enum env_id id)

@@ -3,6 +3,7 @@
 #include "base/log.h"
 
 #include "base/at_start.h"
+#include "base/own_write.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -39,7 +40,7 @@ void log_write(enum log_level level, const char *format, ...)
 	if (length > sizeof(text) - 1)
 		length = sizeof(text) - 1;
 	text[length++] = '\n'; /* in the place of the final NUL */
-	if (write(STDERR_FILENO, text, length) < 0) {
+	if (own_write(STDERR_FILENO, text, length) < 0) {
 		/* nobody is left to tell */
 	}
 	errno = kept;

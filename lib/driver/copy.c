@@ -3,6 +3,7 @@
  * leave a descriptor of its own behind. */
 #include "driver/copy.h"
 
+#include "base/own_write.h"
 #include "base/status.h"
 #include "driver/loader.h"
 
@@ -56,10 +57,21 @@ int copy_open(const char *path, struct driver_copy *ret_copy)
 	return 0;
 }
 
+static ssize_t send_some(int from, int to, off_t *done, size_t size)
+{
+	struct own_write guard;
+	ssize_t sent;
+
+	own_write_begin(&guard);
+	sent = sendfile(to, from, done, size);
+	own_write_end(&guard);
+	return sent;
+}
+
 static int send_all(int from, int to, off_t size)
 {
 	for (off_t done = 0; done < size;) {
-		ssize_t sent = sendfile(to, from, &done, (size_t)(size - done));
+		ssize_t sent = send_some(from, to, &done, (size_t)(size - done));
 
 		if (sent < 0 && errno == EINTR)
 			continue;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json_out.h"
+#include "base/own_write.h"
 #include "preload/program.h"
 #include "preload/start.h"
 #include "region/record.h"
@@ -49,16 +50,17 @@ static int expand(const char *pattern, char ret_path[PATH_MAX])
 static void append(const char *line, size_t length)
 {
 	char path[PATH_MAX];
-	ssize_t written;
 	int fd;
 
 	if (expand(start_settings()->log, path))
 		return;
-	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+	/* Not waiting: a FIFO that nobody reads would hold the program. */
+	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
 	if (fd < 0)
 		return;
-	written = write(fd, line, length);
-	(void)written;
+	if (own_write(fd, line, length) < 0) {
+		/* nobody is left to tell */
+	}
 	close(fd);
 }
 

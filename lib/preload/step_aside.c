@@ -4,10 +4,12 @@
  * How: the SONAMEs of both our objects are pointed at the empty text (.dynamic is writable: both
  * are linked without RELRO), and the bloom filter of our .gnu.hash is zeroed, so that the loader's
  * search for a name and for a symbol passes us by. glibc keeps its own copy of a SONAME once
- * somebody has been matched by it, so this works only before anybody was. */
+ * somebody has been matched by it, so this works only before anybody was; with LD_PROFILE it keeps
+ * one of every object from the start. */
 #include "preload/step_aside.h"
 
 #include "base/at_start.h"
+#include "base/env.h"
 #include "base/log.h"
 #include "driver/loaded.h"
 
@@ -82,6 +84,10 @@ AT_START int step_aside(void)
 	dl_iterate_phdr(look, &scene);
 	if (scene.is_bound || !scene.has_self) {
 		log_debug("stepping aside is not possible: a loaded object needs " OUR_SONAME);
+		return STEP_ASIDE_BOUND;
+	}
+	if (env_has_loader_profile(environ)) {
+		log_debug("stepping aside is not possible with LD_PROFILE");
 		return STEP_ASIDE_BOUND;
 	}
 	hide_name(&scene.self);

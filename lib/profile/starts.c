@@ -3,6 +3,7 @@
  * from. */
 #include "profile/starts.h"
 
+#include "base/own_write.h"
 #include "base/status.h"
 
 #include <errno.h>
@@ -101,7 +102,7 @@ static int write_list(const char *path, const struct list *list, size_t count)
 	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	if (write(fd, list, size) != (ssize_t)size)
+	if (own_write(fd, list, size) != (ssize_t)size)
 		error = -EIO;
 	close(fd);
 	if (!error && rename(temporary, path))

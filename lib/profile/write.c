@@ -2,6 +2,7 @@
  * the path of its calls, and in tools. No lock and no allocation; leaves no descriptor and, unless
  * it is killed, no temporary file. */
 #include "base/clock.h"
+#include "base/own_write.h"
 #include "base/state_dir.h"
 #include "base/status.h"
 #include "profile/extension.h"
@@ -48,7 +49,7 @@ static int write_fully(int fd, const void *data, size_t size)
 	const uint8_t *next = data;
 
 	while (size) {
-		ssize_t put = write(fd, next, size);
+		ssize_t put = own_write(fd, next, size);
 
 		if (put < 0 && errno == EINTR)
 			continue;

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""What programs are run in: limits, logs that nobody reads, other libraries, the loader's own
+settings. A program runs on as it would without Hearth."""
+import os
+import resource
+import signal
+import subprocess
+import sys
+
+import harness
+
+SIMPLE = harness.PROGRAMS / "simple_driver"
+QUICK = 10
+FILE_LIMIT = 64 << 20  # the simulated machine's file is smaller
+
+
+class Surroundings(harness.SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.env.update(SIMCUDA_SPEED="0")
+        # The simulated machine's file is there before any limit is.
+        self.plain = self.run_program(
+            SIMPLE, env={**self.env, "LD_LIBRARY_PATH": str(harness.SIM.parent)})
+        self.assertEqual(self.plain.returncode, 0, self.plain.stdout)
+
+    def assert_as_plain(self, done):
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (0, self.plain.stdout, b""))
+
+    def test_log_is_a_fifo_that_nobody_reads(self):
+        log = self.dir / "fifo"
+        os.mkfifo(log)
+        self.assert_as_plain(self.run_program(
+            SIMPLE, env=self.preloaded(HEARTH_LOG=str(log)), timeout=QUICK))
+
+    def test_log_is_a_fifo_that_is_full(self):
+        log = self.dir / "fifo"
+        os.mkfifo(log)
+        reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        writer = os.open(log, os.O_WRONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, writer)
+        with self.assertRaises(BlockingIOError):
+            while os.write(writer, b"x" * 4096):
+                pass
+        self.assert_as_plain(self.run_program(
+            SIMPLE, env=self.preloaded(HEARTH_LOG=str(log)), timeout=QUICK))
+
+    def test_messages_to_a_pipe_that_is_closed(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            done = self.run_pipe(writer)
+        finally:
+            os.close(writer)
+        self.assertEqual((done.returncode, done.stdout), (0, self.plain.stdout))
+
+    def run_pipe(self, stderr):
+        return subprocess.run([SIMPLE], env=self.preloaded(HEARTH_LOG_LEVEL="debug"),
+                              stdout=subprocess.PIPE, stderr=stderr, timeout=QUICK, check=False)
+
+    def limited(self, env):
+        """With a limit on files, and the signal for that as programs have it: deadly."""
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_LIMIT, resource.RLIM_INFINITY))
+        return self.run_program(SIMPLE, env=env, preexec_fn=limit)
+
+    @harness.plain_only  # whose runtimes write files
+    def test_a_limit_on_file_sizes(self):
+        self.assert_as_plain(self.limited(
+            {**self.env, "LD_LIBRARY_PATH": str(harness.SIM.parent)}))
+        log = self.dir / "log"
+        log.touch()
+        os.truncate(log, FILE_LIMIT)
+        self.assert_as_plain(self.limited(self.preloaded(HEARTH_LOG=str(log))))
+
+    @harness.plain_only
+    def test_the_loader_profiles(self):
+        """It then keeps each object's SONAME from the start: there is no stepping aside."""
+        found = {"LD_LIBRARY_PATH": str(harness.SIM.parent)}
+        profile = {"LD_PROFILE": "libc.so.6", "LD_PROFILE_OUTPUT": str(self.dir)}
+        env = {**self.env, **found, **profile}
+        env.pop("HEARTH_DRIVER")
+        for more in ({"HEARTH": "0"}, {"HEARTH": "1"}, {"HEARTH_DRIVER": str(harness.SIM)}):
+            self.assert_as_plain(self.run_program(
+                SIMPLE, env={**env, "LD_PRELOAD": harness.PRELOADS, **more}))
+
+    @harness.plain_only
+    def test_pending_signals_stay_pending(self):
+        """Ours are taken away again; the program's are not."""
+        code = f"""
+import ctypes, os, signal
+cuda = ctypes.CDLL("libcuda.so.1")
+signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGPIPE, signal.SIGXFSZ}})
+os.kill(os.getpid(), signal.SIGPIPE)
+assert cuda.cuInit(0) == 0
+print(sorted(map(int, signal.sigpending())), sorted(map(int,
+    signal.pthread_sigmask(signal.SIG_BLOCK, []))))
+"""
+        log = self.dir / "log"
+        done = self.run_program(sys.executable, "-c", code,
+                                env=self.preloaded(HEARTH_LOG=str(log)))
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertEqual(done.stdout, b"[13] [13, 25]\n")
+        self.assertIn("cuInit", log.read_text())
+
+
+if __name__ == "__main__":
+    harness.main()
