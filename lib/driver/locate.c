@@ -8,6 +8,7 @@
 #include "driver/ld_cache.h"
 #include "driver/loader.h"
 
+#include <alloca.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +45,8 @@ static const char *const device_signs[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The list of a program with a very long LD_LIBRARY_PATH; a longer one is cut. */
+/* The list of a program with a very long LD_LIBRARY_PATH; a longer one is left out. It lies on the
+ * stack, in its own size: the thread may have little. */
 #define SEARCH_LIST_MAX 16384
 
 AT_START bool locate_has_device(void)
@@ -135,32 +137,45 @@ static int check_cached(const char *path, void *ret_path)
 	return 0;
 }
 
-static int search(void *map, char ret_path[PATH_MAX])
+static int search_unlisted(char ret_path[PATH_MAX])
 {
-	union {
-		Dl_serinfo list;
-		char bytes[SEARCH_LIST_MAX];
-	} memory;
-	bool has_list;
+	return ld_cache_find(LOCATE_NAME, check_cached, ret_path) ? try_more(ret_path) : 0;
+}
 
-	has_list = map && !loader_info(map, RTLD_DI_SERINFOSIZE, &memory.list) &&
-		   memory.list.dls_size <= sizeof(memory) &&
-		   !loader_info(map, RTLD_DI_SERINFO, &memory.list);
-	if (has_list && !try_list(&memory.list, false, ret_path))
-		return 0;
-	if (!ld_cache_find(LOCATE_NAME, check_cached, ret_path))
-		return 0;
-	if (has_list && !try_list(&memory.list, true, ret_path))
+static int search_listed(void *map, const Dl_serinfo *size, char ret_path[PATH_MAX])
+{
+	Dl_serinfo *list = alloca(size->dls_size);
+
+	*list = *size;
+	if (loader_info(map, RTLD_DI_SERINFO, list))
+		return search_unlisted(ret_path);
+	if (!try_list(list, false, ret_path) ||
+		!ld_cache_find(LOCATE_NAME, check_cached, ret_path) ||
+		!try_list(list, true, ret_path))
 		return 0;
 	return try_more(ret_path);
+}
+
+static int search(void *map, char ret_path[PATH_MAX])
+{
+	Dl_serinfo size;
+
+	if (!map || loader_info(map, RTLD_DI_SERINFOSIZE, &size) || size.dls_size < sizeof(size) ||
+		size.dls_size > SEARCH_LIST_MAX)
+		return search_unlisted(ret_path);
+	return search_listed(map, &size, ret_path);
+}
+
+bool locate_is_given(const char *driver)
+{
+	return driver && *driver == '/' && strlen(driver) < PATH_MAX && !locate_check(driver);
 }
 
 int locate_driver(const struct locate_request *request, char ret_path[PATH_MAX])
 {
 	void *map;
 
-	if (request->driver && *request->driver == '/' && strlen(request->driver) < PATH_MAX &&
-		!locate_check(request->driver)) {
+	if (locate_is_given(request->driver)) {
 		strcpy(ret_path, request->driver);
 		return 0;
 	}

@@ -30,6 +30,9 @@ bool locate_has_device(void);
  * 0, -ENOEXEC, -ELOOP (it is Hearth itself), or -errno of open. */
 int locate_check(const char *path);
 
+/* Whether HEARTH_DRIVER (NULL = unset) names a driver: by absolute path, and it can be one. */
+bool locate_is_given(const char *driver);
+
 /* The lists behind both, for `hearth doctor`, which looks at other roots too: entry i of the
  * folders that come after the loader's own, and of the signs of a driver; NULL past the end. */
 const char *locate_folder(size_t i);

@@ -121,7 +121,7 @@ static bool is_wanted(void)
 		return false;
 	if (getauxval(AT_SECURE))
 		return false;
-	if (settings.driver && !locate_check(settings.driver))
+	if (locate_is_given(settings.driver))
 		return true;
 	return (!settings.driver || locate_has_device()) && has_driver();
 }

@@ -53,6 +53,12 @@ class Aside(harness.SystemTest):
         lines = self.traces(LD_LIBRARY_PATH=str(stubs))
         self.assertIn("libcuda.so opened, cuInit there", lines)
 
+    @unittest.skipIf(HAS_GPU, "this machine has a GPU")
+    def test_driver_by_a_relative_path(self):
+        """HEARTH_DRIVER is not understood so: as if it were unset, and there is no driver."""
+        lines = self.traces(HEARTH_DRIVER=os.path.relpath(harness.SIM))
+        self.assertIn("cannot open shared object file", lines[5])
+
     def test_switched_off(self):
         for name in ((), ("libcuda.so.1",), ("libcuda.so.1", "libcuda.so")):
             with self.subTest(names=name):
