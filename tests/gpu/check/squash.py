@@ -12,6 +12,7 @@ VALUES = ("", "0", "-1", "1", "0,0", " 0", "UUID", "PREFIX", "-")
 MOMENTS = ("start", "lookup", "count", "init")
 OTHERS = (("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), ("CUDA_MODULE_LOADING", "EAGER"),
           ("CUDA_LAUNCH_BLOCKING", "1"), ("CUDA_DEVICE_MAX_CONNECTIONS", "1"))
+WAYS = ("speculated", "adopted", "squashed")
 BEFORE = ("nothing", "lookup", "init", "context", "busy")
 HOW = ("fork", "clone", "vfork", "twice")
 TORCH_FORKS = (("import", "fork"), ("available", "fork"), ("tensor", "fork"), ("import", "pool"),
@@ -68,4 +69,8 @@ def run(context):
     rows = fidelity.run_programs(context, programs, WORKERS, fidelity.ALL_ARMS, plain_runs=2)
     same = sum(row["same"] for row in rows)
     print(f"  {same} of {len(rows)} programs are the same")
-    return {"rows": rows, "ok": same == len(rows)}
+    ahead = {way: sum(way in found for row in rows for found in row["ways"].values())
+             for way in WAYS}
+    print("  runs in which a call was " + ", ".join(f"{way}: {ahead[way]}" for way in WAYS))
+    # Where nothing was done ahead there was nothing to compare.
+    return {"rows": rows, "ahead": ahead, "ok": same == len(rows) and any(ahead.values())}
