@@ -1,6 +1,7 @@
 """What the README tells people to type, typed: each block that is marked as a test runs, in a
 container with an installed Hearth and the simulated driver, as an unprivileged user."""
 import re
+import subprocess
 import unittest
 
 import container
@@ -15,6 +16,11 @@ TRAINED = b"trained on 523776 numbers\n"
 DRIVER = "/opt/driver/libcuda.so.1"
 MACHINE = {"HEARTH_DRIVER": DRIVER, "LD_LIBRARY_PATH": "/opt/driver",
            "SIMCUDA_MACHINE": "/dev/shm/machine"}
+
+# cc answers with the bare name where it has none.
+ARCHIVE = subprocess.run(["cc", "-print-file-name=libjansson.a"], stdout=subprocess.PIPE, text=True,
+                         check=False).stdout.strip()
+C_LIBRARY = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
 
 
 @container.needs_container
@@ -92,6 +98,14 @@ class ReadmeTest(harness.SystemTest):
     def test_the_program_is_pid_1(self):
         done = self.image("docker-entrypoint", command=["sh", "-c", "echo $$"])
         self.assertEqual((done.stdout, done.stderr), (b"1\n", b""))
+
+    @unittest.skipUnless("/" in ARCHIVE, "there is no libjansson.a here to link with")
+    def test_an_image_needs_the_c_library_alone(self):
+        """python:3.12-slim has no jansson."""
+        for name in ("hearth", "hearthd"):
+            shown = self.run_program("readelf", "-d", self.installed / "usr/bin" / name).stdout
+            needed = re.findall(r"\(NEEDED\).*\[(.+)\]", shown.decode())
+            self.assertLessEqual(set(needed), C_LIBRARY, name)
 
     def test_shm_of_any_kind_does_no_harm(self):
         for shm in ("none", "4k", "64m"):
