@@ -56,6 +56,18 @@ class Readme(unittest.TestCase):
         folders = {path.parent.name for path in tree.ROOT.glob("lib/*/meson.build")}
         self.assertEqual(rows, folders)
 
+    def test_the_map_names_every_folder_of_tests(self):
+        row = re.search(r"^\| `tests/` \| (.*) \|$", self.text, re.M).group(1)
+        folders = {path.name for path in (tree.ROOT / "tests").iterdir()
+                   if path.is_dir() and path.name != "__pycache__"}
+        self.assertEqual(set(re.findall(r"`(\w+)/`", row)), folders)
+
+    def test_the_picture_names_every_command(self):
+        shown = re.search(r"^   hearth: (.*)$", self.text, re.M).group(1).split()
+        commands = {path.stem.removeprefix("cmd_")
+                    for path in (tree.ROOT / "tools").glob("cmd_*.c")}
+        self.assertEqual((len(shown), set(shown)), (len(commands), commands))
+
     def test_links_lead_somewhere(self):
         for target in re.findall(r"\]\(([^)#]+)\)", self.text):
             with self.subTest(target=target):
