@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,10 +76,26 @@ static int parse(int argc, char **argv, struct request *ret_request)
 	return 0;
 }
 
+/* The program says nothing about a log that it cannot write; so what can be known now is said. */
+static int check_log(const char *given, const char *path)
+{
+	char folder[2 * PATH_MAX];
+	struct stat info;
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	*(strrchr(folder, '/') + 1) = '\0';
+	if (!strchr(folder, '%') && stat(folder, &info) < 0)
+		return command_fail(CHILD_OWN_ERROR, "--log %s: %s", given, strerror(errno));
+	if (!stat(path, &info) && S_ISDIR(info.st_mode))
+		return command_fail(CHILD_OWN_ERROR, "--log %s: %s", given, strerror(EISDIR));
+	return 0;
+}
+
 /* HEARTH_LOG for the program, absolute: it may change its folder before its first call. */
 static int set_log(const char *path)
 {
 	char folder[PATH_MAX], whole[2 * PATH_MAX];
+	const char *given = path;
 
 	if (path[0] != '/') {
 		if (!getcwd(folder, sizeof(folder)))
@@ -86,9 +103,9 @@ static int set_log(const char *path)
 		snprintf(whole, sizeof(whole), "%s/%s", folder, path);
 		path = whole;
 	}
-	return setenv("HEARTH_LOG", path, 1)
-		       ? command_fail(CHILD_OWN_ERROR, "HEARTH_LOG: %s", strerror(errno))
-		       : 0;
+	if (setenv("HEARTH_LOG", path, 1))
+		return command_fail(CHILD_OWN_ERROR, "HEARTH_LOG: %s", strerror(errno));
+	return check_log(given, path);
 }
 
 static int set_environment(const struct request *request)
@@ -233,7 +250,8 @@ const struct command command_run = {
 		"  --report     stay, and show the first CUDA calls on stderr when it has ended\n"
 		"  --json       the same as JSON\n"
 		"  --eager      do cuInit and a context ahead though nothing was learned yet\n"
-		"  --task NAME  a name for this run in reports (HEARTH_TASK)\n"
+		"  --task NAME  a name for this run in reports (HEARTH_TASK; the broker keeps 63 "
+		"bytes)\n"
 		"  --log FILE   append records as JSON lines (HEARTH_LOG; %p is the pid, %h the "
 		"host)\n"
 		"\n"

@@ -137,6 +137,16 @@ class Run(harness.SystemTest):
                                   sys.executable, "-c", script, cwd=self.dir)
         self.assertEqual(result.stdout.decode(), f"exp 1 {self.dir}/log.%p\n")
 
+    def test_a_log_that_cannot_be_is_named(self):
+        for log, why in ((self.dir / "missing/log", b"No such file"), (self.dir, b"Is a directory"),
+                         ("missing/log", b"No such file"), (f"{self.dir}/run/log/", b"No such")):
+            with self.subTest(log=log):
+                done = self.run_program(self.hearth, "run", "--log", log, "echo", cwd=self.dir)
+                self.assertEqual((done.returncode, done.stdout), (125, b""))
+                self.assertIn(f"--log {log}: ".encode() + why, done.stderr)
+        done = self.run_program(self.hearth, "run", "--log", f"{self.dir}/%h/log", "true")
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+
     def test_death_by_signal_is_mirrored(self):
         for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGQUIT):
             for report in ((), ("--report",)):
