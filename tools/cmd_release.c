@@ -62,6 +62,8 @@ const struct command command_release = {
 		"\n"
 		"  --for SECONDS   the keeper comes back after this time (default: 60)\n"
 		"  --until-resume  it stays away until it is told to come back\n"
-		"  --resume        it comes back now\n",
+		"  --resume        it comes back now\n"
+		"\n"
+		"The status is 1 where no broker runs.\n",
 	.run = run,
 };

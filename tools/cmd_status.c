@@ -33,9 +33,9 @@ static const char *format_duration(uint64_t seconds, char ret_text[DURATION_SIZE
 	if (seconds < 120)
 		snprintf(ret_text, DURATION_SIZE, "%" PRIu64 " s", seconds);
 	else if (seconds < 7200)
-		snprintf(ret_text, DURATION_SIZE, "%" PRIu64 " min", seconds / 60);
+		snprintf(ret_text, DURATION_SIZE, "%" PRIu64 " min", (seconds + 30) / 60);
 	else
-		snprintf(ret_text, DURATION_SIZE, "%" PRIu64 " h", seconds / 3600);
+		snprintf(ret_text, DURATION_SIZE, "%" PRIu64 " h", (seconds + 1800) / 3600);
 	return ret_text;
 }
 

@@ -29,6 +29,8 @@ const struct command command_stop = {
 	.name = "stop",
 	.arguments = "",
 	.summary = "End the broker and its keeper, cleanly and at once",
-	.help = "Programs run on without it. `hearth run` starts another one.\n",
+	.help = "Programs run on without it. `hearth run` starts another one.\n"
+		"\n"
+		"The status is 1 where no broker runs.\n",
 	.run = run,
 };

@@ -253,7 +253,7 @@ enum chain_step chain_step(struct chain *chain)
 
 	if (!scene_find_program(&chain->scene, chain->words[0], chain->path)) {
 		findings_add(chain->findings, "not-found", SEVERITY_PROBLEM,
-			strchr(chain->words[0], '/') ? "%s: no such program"
+			strchr(chain->words[0], '/') ? "%s: no file that can be run"
 						     : "%s: no such program in PATH",
 			chain->words[0]);
 		return CHAIN_STOP;

@@ -50,6 +50,7 @@ class Cli(harness.SystemTest):
         self.assertTrue(status["running"])
         self.assertEqual(len(status["devices"]), 1)
         self.assertIn("SIMULATED", status["devices"][0]["name"])
+        self.assertIn(b"within 10 min\n", self.hearth("status", status=0).stdout)
 
     def test_the_very_first_program_meets_the_broker(self):
         """Though it calls the driver at once."""
