@@ -5,6 +5,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -14,7 +15,7 @@ struct own_write {
 };
 
 void own_write_begin(struct own_write *ret_guard);
-void own_write_end(const struct own_write *guard);
+void own_write_end(const struct own_write *guard, bool has_failed);
 
 /* write(), between the two. */
 ssize_t own_write(int fd, const void *data, size_t size);

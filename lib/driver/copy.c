@@ -64,7 +64,7 @@ static ssize_t send_some(int from, int to, off_t *done, size_t size)
 
 	own_write_begin(&guard);
 	sent = sendfile(to, from, done, size);
-	own_write_end(&guard);
+	own_write_end(&guard, sent < 0);
 	return sent;
 }
 
