@@ -9,6 +9,7 @@
 #include "preload/program.h"
 #include "preload/start.h"
 #include "region/record.h"
+#include "region/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,8 +68,9 @@ static void append(const char *line, size_t length)
 static void begin_line(struct json_out *out, char *line, const char *event, uint64_t now_us)
 {
 	char time[CLOCK_TEXT_SIZE], program[PROGRAM_NAME_SIZE];
-	const char *task = start_settings()->task;
+	char task[WIRE_TASK_SIZE];
 
+	wire_copy_text(task, sizeof(task), start_settings()->task);
 	clock_format(now_us, time);
 	program_name(program);
 	json_out_begin(out, line, LINE_MAX_SIZE);
@@ -77,7 +79,7 @@ static void begin_line(struct json_out *out, char *line, const char *event, uint
 	json_out_string(out, "event", event);
 	json_out_string(out, "ts", time);
 	json_out_u64(out, "pid", (uint64_t)getpid());
-	if (task)
+	if (*task)
 		json_out_string(out, "task", task);
 	else
 		json_out_null(out, "task");

@@ -56,10 +56,23 @@ int wire_receive(int fd, struct wire_message *ret_message, int ret_fds[WIRE_MAX_
 	return 0;
 }
 
+/* How much of a longer text fits into size - 1 bytes without half a UTF-8 character at its end. */
+static size_t cut_length(const char *text, size_t size)
+{
+	size_t length = size - 1;
+
+	for (size_t back = 0; back < 4 && back < length; back++)
+		if (((unsigned char)text[length - back] & 0xc0) != 0x80)
+			return length - back;
+	return length;
+}
+
 void wire_copy_text(char *ret_text, size_t size, const char *text)
 {
-	size_t length = text ? strnlen(text, size - 1) : 0;
+	size_t length = text ? strnlen(text, size) : 0;
 
+	if (length == size)
+		length = cut_length(text, size);
 	memset(ret_text, 0, size);
 	if (length)
 		memcpy(ret_text, text, length);

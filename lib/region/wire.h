@@ -18,6 +18,7 @@
 
 #define WIRE_MAGIC 0x57545248u /* "HRTW" */
 #define WIRE_VERSION 1u
+#define WIRE_TASK_SIZE 64
 
 enum wire_type {
 	WIRE_HELLO = 1,
@@ -44,7 +45,7 @@ struct wire_message {
 				     * RELEASE: seconds until the keeper comes back, 0 = 60 */
 	uint64_t start_realtime_us; /* HELLO: when the program began */
 	char program[32];           /* HELLO: base name, NUL-terminated */
-	char task[64];              /* HELLO: HEARTH_TASK, NUL-terminated */
+	char task[WIRE_TASK_SIZE];  /* HELLO: HEARTH_TASK, NUL-terminated */
 	uint8_t build_id[32];       /* DRIVER: the driver's build-id, zero-padded */
 	uint32_t slot;              /* WELCOME: the client's number */
 	uint32_t reserved[5];
@@ -67,5 +68,6 @@ int wire_send(int fd, const struct wire_message *message, const int *fds, size_t
 int wire_receive(int fd, struct wire_message *ret_message, int ret_fds[WIRE_MAX_DESCRIPTORS],
 	size_t *ret_fd_count);
 
-/* Fills a text field: cut to what fits, zero-padded. `text` may be NULL. */
+/* Fills a text field: cut to the whole UTF-8 characters that fit, zero-padded. `text` may be NULL.
+ */
 void wire_copy_text(char *ret_text, size_t size, const char *text);

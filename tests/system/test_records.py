@@ -205,6 +205,13 @@ for i in range(3):
         self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
         self.assertEqual(calls, [])
 
+    def test_a_long_task(self):
+        """Is cut; no line is lost by it, however much of it has to be escaped."""
+        for task in ("x" * 3000, '"' * 1000, "\x01" * 2000):
+            self.log.unlink(missing_ok=True)
+            calls, exits = self.run_python("assert cuda.cuInit(0) == 0", HEARTH_TASK=task)
+            self.assertEqual([line["task"] for line in calls + exits], [task[:63]] * 2)
+
     def test_log_that_cannot_be_written(self):
         for path in (f"{self.dir}/none/log", "/dev/full", str(self.dir), "/" + "x" * 5000):
             self.run_python("assert cuda.cuInit(0) == 0", HEARTH_LOG=path)

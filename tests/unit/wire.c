@@ -156,3 +156,21 @@ Test(wire, a_peer_that_is_gone_raises_no_signal)
 	close(ends[1]);
 	cr_assert_eq(wire_send(ends[0], &message, NULL, 0), -EPIPE);
 }
+
+Test(wire, texts_are_cut_between_characters)
+{
+	char field[8];
+
+	wire_copy_text(field, sizeof(field), "sixteen");
+	cr_assert_str_eq(field, "sixteen");
+	wire_copy_text(field, sizeof(field), "seventeen");
+	cr_assert_str_eq(field, "sevente");
+	wire_copy_text(field, sizeof(field), "abcdef\xc3\xa9");
+	cr_assert_str_eq(field, "abcdef");
+	wire_copy_text(field, sizeof(field), "abc\xf0\x9f\x94\xa5z");
+	cr_assert_str_eq(field, "abc\xf0\x9f\x94\xa5");
+	wire_copy_text(field, sizeof(field), "abcde\xf0\x9f\x94\xa5");
+	cr_assert_str_eq(field, "abcde");
+	wire_copy_text(field, sizeof(field), "\x80\x80\x80\x80\x80\x80\x80\x80\x80");
+	cr_assert_eq(strlen(field), sizeof(field) - 1);
+}
