@@ -12,6 +12,7 @@ struct options {
 	char **words; /* what is left, NULL-terminated */
 };
 
-/* Reads the options; `runs` is the default of -n. On a wrong option prints `usage` on stderr and
- * exits with 2. */
+/* Reads the options; `runs` is the default of -n. `usage` is without the "bench_" of
+ * the program's name. On a wrong option prints it on stderr and exits with 2; on --help, on stdout
+ * with 0. */
 struct options options_read(int argc, char **argv, unsigned runs, const char *usage);
