@@ -264,6 +264,8 @@ static int run_subcommand(struct request *request, const char *name)
 
 		if (strcmp(subcommand->name, name))
 			continue;
+		if (request->count > most)
+			command_fail(0, "profile: '%s' is not expected", request->words[most]);
 		if (request->count < least || request->count > most ||
 			(request->is_json && !subcommand->has_json) ||
 			(request->is_all && !subcommand->has_all) ||

@@ -118,6 +118,8 @@ class ProfileCommand(harness.SystemTest):
             with self.subTest(words=words):
                 failed = self.profile(*words, status=2)
                 self.assertIn(b"hearth profile --help", failed.stderr)
+                if words in (("list", "x"), ("show", "a", "b"), ("forget", "--all", "a")):
+                    self.assertIn(f"'{words[-1]}' is not expected".encode(), failed.stderr)
                 self.assertEqual(failed.stdout, b"")
 
     def test_names_and_texts_only(self):
