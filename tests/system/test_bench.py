@@ -1,4 +1,5 @@
-"""The benches' command lines, and that each runs on the simulated driver as bench/README.md has it."""
+"""The benches' command lines, and that each runs on the simulated driver as bench/README.md has
+it."""
 import json
 
 import harness
