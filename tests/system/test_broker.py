@@ -1,5 +1,7 @@
 """The broker's life: one per socket, started and stopped cleanly, with nobody's descriptors."""
+import functools
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -154,6 +156,26 @@ class Detached(BrokerTest):
             self.assertEqual(os.readlink(f"/proc/{pid}/cwd"), "/")
         self.assertEqual(os.getsid(status["pid"]), status["pid"])
         self.stop()
+
+    def test_the_limits_of_who_started_it_are_not_its_own(self):
+        def limit(soft, hard):
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            resource.setrlimit(resource.RLIMIT_CPU, (1, resource.RLIM_INFINITY))
+        for hard in (resource.RLIM_INFINITY, 0):
+            with self.subTest(hard=hard):
+                broker = subprocess.Popen(
+                    [harness.HEARTHD, "--foreground", "--retain=none"], env=self.env,
+                    stderr=subprocess.PIPE, preexec_fn=functools.partial(limit, 0, hard))
+                self.brokers.append(broker)
+                if hard:
+                    self.until(self.serves, "it never served")
+                    limits = resource.prlimit(broker.pid, resource.RLIMIT_CPU)
+                    self.assertEqual(limits[0], limits[1])
+                    broker.kill()
+                said = broker.communicate(timeout=10)[1]
+                self.assertEqual(broker.returncode, -signal.SIGKILL if hard else 1)
+                self.assertEqual(bool(said), not hard, said)
 
     def test_it_works_with_stdio_closed(self):
         done = subprocess.run(["sh", "-c", f"exec {harness.HEARTHD} 0<&- 1>&- 2>&-"],
