@@ -36,8 +36,10 @@ char *env_get_for_driver(const char *name)
 	return getenv(name);
 }
 
-AT_START static bool has_prefix(char *const *environment, const char *prefix)
+AT_START bool env_has_own(char *const *environment)
 {
+	static const char prefix[] = "HEARTH";
+
 	for (; environment && *environment; environment++) {
 		size_t i = 0;
 
@@ -47,16 +49,6 @@ AT_START static bool has_prefix(char *const *environment, const char *prefix)
 			return true;
 	}
 	return false;
-}
-
-AT_START bool env_has_own(char *const *environment)
-{
-	return has_prefix(environment, "HEARTH");
-}
-
-AT_START bool env_has_loader_profile(char *const *environment)
-{
-	return has_prefix(environment, "LD_PROFILE=");
 }
 
 const struct env_info *env_info(enum env_id id)

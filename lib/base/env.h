@@ -30,11 +30,9 @@ const char *env_get_named(const char *name);
  * of a driver copy that stand redirected, and for comparing what such reads saw. */
 char *env_get_for_driver(const char *name);
 
-/* Whether an environment sets any variable of Hearth's own; whether it sets LD_PROFILE. They call
- * nothing: they are for the constructor, in whose first microseconds every page of libc that is
- * touched costs one. */
+/* Whether an environment sets any variable of Hearth's own. Calls nothing: it is for the
+ * constructor, in whose first microseconds every page of libc that is touched costs one. */
 bool env_has_own(char *const *environment);
-bool env_has_loader_profile(char *const *environment);
 
 /* The table's row, for help texts. */
 const struct env_info *env_info(enum env_id id);

@@ -23,17 +23,22 @@ def handler_name(row):
     return None if row.kind == "pass" else f"{row.kind}_{row.abi_symbol}"
 
 
-# The entry whose lookup is noticed, without a hook on dlsym: its exported symbol is an indirect
-# function (IFUNC), so the loader calls into us wherever somebody looks it up or is bound to it.
+# The entry whose lookup is noticed, without a hook on dlsym: it is exported twice. What dlsym finds,
+# the default version, is an indirect function (IFUNC), so the loader calls into us. Relocations,
+# which name no version, are bound to the object's first one, a plain function: they may be of an
+# object that the loader relocates before us, and an IFUNC of ours would then run too early.
 NOTICED = "cuInit"
+NOTICED_VERSION, BOUND_VERSION = "HEARTH_LOOKUP", "HEARTH_BOUND"  # of cudart.map
 
 
 def noticed_stub(name):
-    """The resolver behind the exported symbol: it tells, and answers with the stub."""
-    return ["\t.p2align 4", "\t.hidden speculate_looked_up", f"\t.globl {name}",
-            f"\t.type {name}, @gnu_indirect_function", f"{name}:", "\tendbr64",
+    """The resolver behind what dlsym finds: it tells, and answers with the stub."""
+    symbol = f"{name}_noticed"
+    return ["\t.p2align 4", "\t.hidden speculate_looked_up", f"\t.globl {symbol}",
+            f"\t.symver {symbol}, {name}@@{NOTICED_VERSION}",
+            f"\t.type {symbol}, @gnu_indirect_function", f"{symbol}:", "\tendbr64",
             "\tsubq $8, %rsp", "\tcall speculate_looked_up", f"\tleaq .Lstub_{name}(%rip), %rax",
-            "\taddq $8, %rsp", "\tret", f"\t.size {name}, .-{name}"]
+            "\taddq $8, %rsp", "\tret", f"\t.size {symbol}, .-{symbol}"]
 
 
 def stubs(rows):
@@ -47,14 +52,14 @@ def stubs(rows):
         name = row.abi_symbol
         if name == NOTICED:
             out += noticed_stub(name)
-            name = f".Lstub_{name}"
-        else:
-            out += [f"\t.globl {name}", f"\t.type {name}, @function"]
-        out += ["\t.p2align 5", f"{name}:", "\tendbr64",
+            name = f"{name}_bound"
+            out += [f"\t.symver {name}, {row.abi_symbol}@{BOUND_VERSION}"]
+        out += [f"\t.globl {name}", f"\t.type {name}, @function",
+                "\t.p2align 5", f"{name}:", f".Lstub_{row.abi_symbol}:", "\tendbr64",
                 f"\tmovq driver_slots+{8 * number}(%rip), %r11",
                 "\ttestq %r11, %r11", "\tje 1f", "\tjmp *%r11",
                 f"1:\tmovl ${number}, %r11d", "\tjmp driver_stub_resolve"]
-        out += ["" if row.abi_symbol == NOTICED else f"\t.size {name}, .-{name}", ""]
+        out += [f"\t.size {name}, .-{name}", ""]
     out += ["\t.p2align 4", "\t.hidden driver_generic_stubs", "\t.globl driver_generic_stubs",
             "\t.type driver_generic_stubs, @function", "driver_generic_stubs:"]
     for number in range(GENERIC_STUBS):
@@ -84,8 +89,6 @@ def stubs(rows):
             local = f".Lstub_{row.abi_symbol}" if name == row.abi_symbol else name
             out += [f"\t.long {local} - {table}" if name else "\t.long 0"]
         out += [f"\t.size {table}, .-{table}", ""]
-    out += [f"\t.set .Lstub_{row.abi_symbol}, {row.abi_symbol}" for row in rows
-            if row.abi_symbol != NOTICED]
     out += ["", "\t.bss", "\t.p2align 6"]
     for name, count in (("driver_slots", len(rows)), ("driver_generic_slots", GENERIC_STUBS)):
         out += [f"\t.hidden {name}", f"\t.globl {name}", f"\t.type {name}, @object", f"{name}:",

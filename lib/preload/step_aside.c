@@ -4,12 +4,12 @@
  * How: the SONAMEs of both our objects are pointed at the empty text (.dynamic is writable: both
  * are linked without RELRO), and the bloom filter of our .gnu.hash is zeroed, so that the loader's
  * search for a name and for a symbol passes us by. glibc keeps its own copy of a SONAME once
- * somebody has been matched by it, so this works only before anybody was; with LD_PROFILE it keeps
- * one of every object from the start. */
+ * somebody has been matched by it, so this works only before anybody was: not where a constructor
+ * that ran before ours has opened the driver, nor with LD_PROFILE, which has it keep all SONAMEs.
+ */
 #include "preload/step_aside.h"
 
 #include "base/at_start.h"
-#include "base/env.h"
 #include "base/log.h"
 #include "driver/loaded.h"
 
@@ -28,14 +28,61 @@
 
 struct scene {
 	struct loaded self, alias;
+	const struct link_map *maps; /* all loaded objects' */
 	bool has_self, has_alias, is_bound;
 };
+
+/* What glibc keeps of an object behind the public part, the same from 2.3 to 2.41. `real` tells
+ * that it is so: it points back at the object. */
+struct known_name {
+	const char *text;
+	const struct known_name *next;
+};
+struct full_map {
+	struct link_map open;
+	const struct full_map *real;
+	long name_space;
+	const struct known_name *names;
+};
+
+/* The program's own DT_DEBUG leads to the loader's list. */
+AT_START static const struct link_map *find_maps(const struct dl_phdr_info *program)
+{
+	const ElfW(Dyn) *entry = NULL;
+
+	for (size_t i = 0; i < program->dlpi_phnum; i++)
+		if (program->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			entry = (const ElfW(Dyn) *)(program->dlpi_addr +
+						    program->dlpi_phdr[i].p_vaddr);
+	for (; entry && entry->d_tag != DT_NULL; entry++)
+		if (entry->d_tag == DT_DEBUG && entry->d_un.d_ptr)
+			return ((const struct r_debug *)entry->d_un.d_ptr)->r_map;
+	return NULL;
+}
+
+/* Whether somebody has been matched by the object's SONAME. */
+AT_START static bool is_name_kept(const struct link_map *map, const struct loaded *object)
+{
+	const struct full_map *full;
+
+	while (map && map->l_ld != object->dynamic)
+		map = map->l_next;
+	full = (const struct full_map *)map;
+	if (!full || full->real != full || full->name_space != LM_ID_BASE)
+		return false;
+	for (const struct known_name *name = full->names; name; name = name->next)
+		if (!strcmp(name->text, object->soname))
+			return true;
+	return false;
+}
 
 AT_START static int look(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct scene *scene = data;
 	struct loaded object;
 
+	if (!scene->maps)
+		scene->maps = find_maps(info);
 	if (loaded_from_phdr(info, &object))
 		return 0;
 	if (object.dynamic == _DYNAMIC) {
@@ -86,8 +133,9 @@ AT_START int step_aside(void)
 		log_debug("stepping aside is not possible: a loaded object needs " OUR_SONAME);
 		return STEP_ASIDE_BOUND;
 	}
-	if (env_has_loader_profile(environ)) {
-		log_debug("stepping aside is not possible with LD_PROFILE");
+	if (is_name_kept(scene.maps, &scene.self) ||
+		(scene.has_alias && is_name_kept(scene.maps, &scene.alias))) {
+		log_debug("stepping aside is not possible: " OUR_SONAME " has been opened");
 		return STEP_ASIDE_BOUND;
 	}
 	hide_name(&scene.self);

@@ -3,7 +3,8 @@
 #pragma once
 
 /* Takes our two names and our symbols out of the loader's sight. Does nothing where a loaded object
- * NEEDs libcuda.so.1 or libcuda.so: it is bound to us already, and gets plain pass-through.
+ * NEEDs libcuda.so.1 or libcuda.so, or where a constructor has opened it: they are bound to us
+ * already, and get plain pass-through.
  * Returns 0, or STEP_ASIDE_BOUND. */
 #define STEP_ASIDE_BOUND 1
 int step_aside(void);

@@ -8,10 +8,37 @@ import subprocess
 import sys
 
 import harness
+from compiled import compile_c
 
 SIMPLE = harness.PROGRAMS / "simple_driver"
 QUICK = 10
 FILE_LIMIT = 64 << 20  # the simulated machine's file is smaller
+WEAK = """
+extern int cuInit(unsigned int flags) __attribute__((weak));
+int (*volatile kept)(unsigned int) = cuInit;
+"""
+OPENER = """
+#include <dlfcn.h>
+void *opened;
+__attribute__((constructor)) static void start(void) { opened = dlopen("%s", RTLD_NOW); }
+"""
+LATER = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+static int init(void *handle)
+{
+	int (*call)(unsigned int) = handle ? (int (*)(unsigned int))dlsym(handle, "cuInit") : NULL;
+	return call ? call(0) : -1;
+}
+int main(void)
+{
+	void **opened = dlsym(RTLD_DEFAULT, "opened");
+	int early = init(*opened);
+	printf("early %%d, later %%d\\n", early, init(dlopen("%s", RTLD_NOW)));
+	return 0;
+}
+"""
 
 
 class Surroundings(harness.SystemTest):
@@ -85,6 +112,39 @@ class Surroundings(harness.SystemTest):
         for more in ({"HEARTH": "0"}, {"HEARTH": "1"}, {"HEARTH_DRIVER": str(harness.SIM)}):
             self.assert_as_plain(self.run_program(
                 SIMPLE, env={**env, "LD_PRELOAD": harness.PRELOADS, **more}))
+
+    def build_deep(self, text, main):
+        """A program, and a library that the loader relocates and starts before ours: one that a
+        library of the program NEEDs, and that does not NEED libcuda.so.1."""
+        rpath = f"-Wl,-rpath,{self.dir},-rpath-link,{self.dir},--no-as-needed"
+        deep = compile_c(self.dir / "libdeep.so", "-Wl,-z,now", text=text, shared=True)
+        middle = compile_c(self.dir / "libmiddle.so", rpath, deep, text="", shared=True)
+        return compile_c(self.dir / "program", rpath, middle, "-ldl", text=main)
+
+    @harness.plain_only
+    def test_an_early_library_that_refers_to_cuinit(self):
+        program = self.build_deep(WEAK, "int main(void) { return 0; }")
+        env = {**self.env, "LD_PRELOAD": harness.PRELOADS}
+        for more in ({}, {"HEARTH": "0"}, {"HEARTH_DRIVER": ""}, {"LD_BIND_NOW": "1"}):
+            done = self.run_program(program, env={**env, **more})
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""), more)
+
+    @harness.plain_only
+    def test_an_early_constructor_opens_the_driver(self):
+        """And is switched off, or has one: the handle stays good."""
+        (self.dir / "lib").mkdir()
+        for name in ("libcuda.so.1", "libcuda.so"):
+            (self.dir / "lib" / name).symlink_to(harness.SIM)
+        for name in ("libcuda.so.1", "libcuda.so"):
+            program = self.build_deep(OPENER % name, LATER % name)
+            env = {**self.env, "LD_LIBRARY_PATH": str(self.dir / "lib")}
+            plain = self.run_program(program, env=env)
+            self.assertEqual(plain.stdout, b"early 0, later 0\n")
+            for more in ({}, {"HEARTH": "0"}):
+                done = self.run_program(
+                    program, env={**env, "LD_PRELOAD": harness.PRELOADS, **more})
+                self.assertEqual((done.returncode, done.stdout, done.stderr),
+                                 (plain.returncode, plain.stdout, plain.stderr), (name, more))
 
     @harness.plain_only
     def test_pending_signals_stay_pending(self):
