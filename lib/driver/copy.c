@@ -36,6 +36,9 @@ static const char *const folders[] = {"/dev/shm", "/tmp", "/var/tmp"};
 #define FREE_STEP_NS 200000
 #define FREE_STEPS 400
 
+/* Descriptors that no driver has. */
+#define HIGH_NUMBER 512
+
 static const char socket_prefix[] = "cuda-uvmfd-";
 
 /* How many copies this process has opened: the loader compares names before inodes, and a
@@ -230,4 +233,32 @@ int copy_retire(void)
 	}
 	close(folder);
 	return freed;
+}
+
+/* A thread that polls holds on to a socket whose descriptor is gone. A connection makes it look at
+ * the number again, which must not be the connection's own. */
+int copy_wake(void)
+{
+	struct socket_name name = {.address = {.sun_family = AF_UNIX}};
+	char *text = name.address.sun_path + 1;
+	struct stat space;
+	int probe, high, length;
+
+	if (status_of_path("/proc/self/ns/pid", &space))
+		return -errno;
+	length = snprintf(text, sizeof(name.address.sun_path) - 1, "%s%llu-%d", socket_prefix,
+		(unsigned long long)space.st_ino, (int)getpid());
+	name.length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+	if (is_free(&name))
+		return 0;
+	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (probe < 0)
+		return -errno;
+	high = (int)syscall(SYS_fcntl, probe, F_DUPFD_CLOEXEC, HIGH_NUMBER);
+	close(probe);
+	if (high < 0)
+		return -errno;
+	connect(high, (const struct sockaddr *)&name.address, name.length);
+	close(high);
+	return becomes_free(&name) ? 1 : -EBUSY;
 }

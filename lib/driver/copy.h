@@ -27,3 +27,9 @@ int copy_open_fresh(const char *path, struct driver_copy *ret_copy);
  * stays mapped and idle. Returns how many sockets were freed (a positive outcome; 0: there was
  * none), or a negative errno (-EBUSY: the name stayed taken). Async-signal-safe. */
 int copy_retire(void);
+
+/* The same for a socket whose descriptor the program has closed or replaced, while the old copy's
+ * thread still waits for it: makes that thread look. Silence the numbers afterwards
+ * (quiet_files_silence). Returns 1 where the name was taken and is free now, 0 where it was free,
+ * or a negative errno as above. */
+int copy_wake(void);

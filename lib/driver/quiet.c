@@ -47,9 +47,12 @@ static struct {
 	unsigned int read_count;
 	bool is_spoilt; /* more was read than is remembered, or something was set */
 	struct env_read reads[MAX_READS];
-	unsigned int exit_count;
+	unsigned int exit_count, registered_count;
 	struct exit_handler exits[MAX_EXITS];
 } quiet;
+
+static atomic_int exits; /* enum */
+enum { EXITS_IF_SOUND, EXITS_RUN, EXITS_SKIPPED };
 
 /* What dlopen(NULL) on the quiet thread answers: "what is already there". */
 static char present;
@@ -58,6 +61,11 @@ bool quiet_is_thread(void)
 {
 	return atomic_load_explicit(&quiet.is_begun, memory_order_acquire) &&
 	       pthread_equal(quiet.thread, pthread_self());
+}
+
+enum quiet_stage quiet_stage(void)
+{
+	return quiet.stage;
 }
 
 static const char *find_in(const char *const *environment, const char *name)
@@ -81,10 +89,12 @@ static void record_read(const char *name, const char *value)
 		quiet.is_spoilt = true;
 		return;
 	}
-	entry = &quiet.reads[quiet.read_count++];
+	entry = &quiet.reads[quiet.read_count];
 	strcpy(entry->name, name);
 	entry->value = value;
 	entry->stage = quiet.stage;
+	/* Another thread may be validating an earlier stage. */
+	__atomic_store_n(&quiet.read_count, quiet.read_count + 1, __ATOMIC_RELEASE);
 }
 
 static char *hook_getenv(const char *name)
@@ -218,22 +228,39 @@ void quiet_begin(enum quiet_stage stage)
 	atomic_store_explicit(&quiet.is_begun, true, memory_order_release);
 }
 
+static void run_exit(void *argument)
+{
+	const struct exit_handler *handler = argument;
+	int chosen = atomic_load(&exits);
+
+	if (chosen == EXITS_RUN || (chosen == EXITS_IF_SOUND && quiet_files_are_valid()))
+		handler->function(handler->argument);
+}
+
 void quiet_end(void)
 {
 	atomic_store_explicit(&quiet.is_begun, false, memory_order_release);
-	for (unsigned int i = 0; i < quiet.exit_count; i++)
-		__cxa_atexit(
-			quiet.exits[i].function, quiet.exits[i].argument, quiet.exits[i].object);
-	quiet.exit_count = 0;
+	while (quiet.registered_count < quiet.exit_count) {
+		struct exit_handler *handler = &quiet.exits[quiet.registered_count++];
+
+		__cxa_atexit(run_exit, handler, handler->object);
+	}
+}
+
+void quiet_choose_exits(bool are_run)
+{
+	atomic_store(&exits, are_run ? EXITS_RUN : EXITS_SKIPPED);
 }
 
 bool quiet_is_valid(enum quiet_stage stage, const char **ret_name)
 {
+	unsigned int count = __atomic_load_n(&quiet.read_count, __ATOMIC_ACQUIRE);
+
 	if (ret_name)
 		*ret_name = NULL;
 	if (quiet.is_spoilt)
 		return false;
-	for (unsigned int i = 0; i < quiet.read_count; i++) {
+	for (unsigned int i = 0; i < count; i++) {
 		const struct env_read *entry = &quiet.reads[i];
 		const char *live;
 

@@ -31,8 +31,9 @@ int quiet_snapshot(void);
  * another negative errno. */
 int quiet_prepare(const struct driver_copy *copy);
 
-/* Is the calling thread the quiet one? */
+/* Is the calling thread the quiet one? And for which stage does it work? */
 bool quiet_is_thread(void);
+enum quiet_stage quiet_stage(void);
 
 /* The calling thread is the one; its reads count for `stage` until the next call. */
 void quiet_begin(enum quiet_stage stage);
@@ -40,6 +41,11 @@ void quiet_begin(enum quiet_stage stage);
 /* The calling thread is done: from now on nothing is answered from the snapshot, and the exit
  * handlers that were held back are registered. */
 void quiet_end(void);
+
+/* Whether these handlers are to run at the end. Until this is said, they run only if the copy's
+ * descriptors still are the same files: a driver whose descriptors are gone would wait for its own
+ * threads for ever. (Where the program itself has initialised it, that is the program's affair.) */
+void quiet_choose_exits(bool are_run);
 
 /* Do all variables that `stage` read still have the values it saw? Reads the live environment: call
  * it where the driver itself would. False also where too much was read to be remembered, or where

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "driver/imports.h"
+#include "driver/quiet.h"
 
 #include <stdbool.h>
 
@@ -15,8 +16,18 @@ extern const size_t quiet_files_hook_count;
 /* Are all descriptors that were opened and not closed since still the files they were? */
 bool quiet_files_are_valid(void);
 
-/* Closes them all: for a fork child that uses a fresh copy. Async-signal-safe. */
-void quiet_files_close(void);
+/* Closes those that were opened in this stage and later ones, if they still are the same files: for
+ * a fork child, which natively would have none of them. Async-signal-safe. */
+void quiet_files_close(enum quiet_stage from);
+
+/* Puts eventfds that never have anything to say where the program has closed what the copy's
+ * threads wait for, so that they wait on. Not where the program has a file of its own there. */
+void quiet_files_silence(void);
+
+/* Around a fork: the quiet thread waits before it opens anything, and what it is just opening is
+ * waited for, at most 200 ms; so the child knows all that it has to close. */
+void quiet_files_before_fork(void);
+void quiet_files_after_fork(bool is_child);
 
 /* How many are open, as far as the hooks saw. */
 unsigned int quiet_files_count(void);

@@ -10,7 +10,9 @@
 #include "driver/copy.h"
 #include "driver/quiet.h"
 #include "driver/quiet_files.h"
+#include "hearth/region.h"
 #include "preload/gate.h"
+#include "preload/loader_wait.h"
 #include "preload/observe.h"
 #include "preload/speculation.h"
 
@@ -25,6 +27,8 @@
 /* A context in progress; its calls do not enter the loader (measured on 580.159.04), but eight
  * processes at once take a second each. */
 #define CONTEXT_LIMIT_US 10000000
+/* After so long it is looked whether the loader's lock is what keeps it. */
+#define STUCK_US 500000
 /* A call in flight, before a squash goes on without it. */
 #define STOP_LIMIT_US 200000
 /* Another thread of the program that is claiming. */
@@ -38,8 +42,8 @@ static struct process {
 	cpu_set_t processors;
 } process;
 
-/* The flags that the program has set for the primary context that is held ahead. */
-static unsigned int program_flags;
+/* The flags that the program has set for the primary contexts, before it had any. */
+static unsigned int program_flags[HEARTH_MAX_DEVICES];
 
 static void read_process(struct process *ret_process)
 {
@@ -60,6 +64,8 @@ void claim_note_process(void)
 	read_process(&process);
 }
 
+static const char descriptors[] = "the driver's descriptors";
+
 /* NULL, or what differs from when it was made. */
 static const char *why_invalid(enum quiet_stage stage)
 {
@@ -72,38 +78,40 @@ static const char *why_invalid(enum quiet_stage stage)
 	if (memcmp(&now, &process, sizeof(now)))
 		return "the process's user, root folder or processors";
 	if (!quiet_files_are_valid())
-		return "the driver's descriptors";
+		return descriptors;
 	return NULL;
 }
 
+static unsigned int *flags_of(CUdevice device)
+{
+	return device >= 0 && device < (CUdevice)HEARTH_MAX_DEVICES ? &program_flags[device] : NULL;
+}
+
+/* The last reference takes the flags along (measured on 580.159.04). A driver whose descriptors are
+ * gone must not be called: it would use the program's files, or wait for ever. */
 void claim_release(void)
 {
-	CUresult (*release)(CUdevice) =
-		(CUresult(*)(CUdevice))route_real(ROW_cuDevicePrimaryCtxRelease_v2);
-	CUresult (*destroy)(CUcontext) = (CUresult(*)(CUcontext))route_real(ROW_cuCtxDestroy_v2);
+	const unsigned int *flags = flags_of(speculation.wanted.device);
 
-	if (speculation.wanted.kind == PROFILE_PRIMARY)
-		release(speculation.wanted.device);
-	else
-		destroy(speculation.handle);
+	if (!quiet_files_are_valid())
+		return;
+	if (speculation.wanted.kind != PROFILE_PRIMARY) {
+		speculation.driver.destroy(speculation.handle);
+		return;
+	}
+	speculation.driver.release(speculation.wanted.device);
+	if (flags && *flags)
+		speculation.driver.set_flags(speculation.wanted.device, *flags);
 }
 
-static void set_flags(CUdevice device, unsigned int flags)
-{
-	CUresult (*set)(CUdevice, unsigned int) =
-		(CUresult(*)(CUdevice, unsigned int))route_real(ROW_cuDevicePrimaryCtxSetFlags_v2);
-
-	set(device, flags);
-}
-
-void claim_give_up(void)
+bool claim_give_up(void)
 {
 	speculation_change(&speculation.context, CONTEXT_NONE, CONTEXT_GIVEN_UP);
-	if (!speculation_change(&speculation.context, CONTEXT_HELD, CONTEXT_GIVEN_UP))
-		return;
+	if (!speculation_change(&speculation.context, CONTEXT_HELD, CONTEXT_BUSY))
+		return false;
 	claim_release();
-	if (speculation.wanted.kind == PROFILE_PRIMARY && speculation.wanted.flags != program_flags)
-		set_flags(speculation.wanted.device, program_flags);
+	speculation_write(&speculation.context, CONTEXT_GIVEN_UP);
+	return true;
 }
 
 /* Another copy becomes the driver. Where none can be had the old one stays: the program then runs
@@ -118,25 +126,86 @@ static void replace_driver(void)
 	}
 }
 
+/* The thread waits, inside the context that the program wants, for the loader's lock, which the
+ * program will not let go of before it has the context: a library's constructor. So it gets another
+ * copy of the driver, initialised like the one it had. What else it has got from that one would be
+ * lost; but there is no other way out. */
+static void renew(void)
+{
+	log_info("squash: a context that does not come to be was abandoned");
+	observe_squash();
+	quiet_choose_exits(false);
+	speculation_write(&speculation.is_abandoned, 1);
+	copy_retire();
+	replace_driver();
+	((CUresult(*)(unsigned int))route_real(ROW_cuInit))(0);
+}
+
+/* What the thread makes is still what the program would get. */
+static bool is_ahead(void)
+{
+	return speculation_is_ours() && !speculation_read(&speculation.is_abandoned);
+}
+
+/* Takes the held context in hand: true where there is one of that kind for that device, which is
+ * BUSY then. One that is not begun will not be: the program makes it itself. */
+static bool grasp(enum profile_context_kind kind, CUdevice device)
+{
+	uint64_t end_us = clock_monotonic_us() + CONTEXT_LIMIT_US;
+
+	if (!is_ahead())
+		return false;
+	speculation_change(&speculation.context, CONTEXT_NONE, CONTEXT_GIVEN_UP);
+	while (clock_monotonic_us() < end_us) {
+		uint32_t context = speculation_read(&speculation.context);
+
+		if ((context != CONTEXT_HELD && context != CONTEXT_BUSY) ||
+			kind != speculation.wanted.kind || device != speculation.wanted.device)
+			return false;
+		if (speculation_change(&speculation.context, CONTEXT_HELD, CONTEXT_BUSY))
+			return true;
+		if (!speculation_wait(&speculation.context, CONTEXT_BUSY, STUCK_US) &&
+			loader_wait_is_seen()) {
+			renew();
+			return false;
+		}
+	}
+	return false;
+}
+
+/* Ends a grasp without handing the context over. */
+static void drop(void)
+{
+	claim_release();
+	speculation_write(&speculation.context, CONTEXT_GIVEN_UP);
+}
+
 static enum claim squash(const char *reason)
 {
 	log_info("squash: %s changed", reason);
 	observe_squash();
+	quiet_choose_exits(reason != descriptors);
+	speculation_write(&speculation.is_abandoned, 1);
 	speculation_change(&speculation.context, CONTEXT_NONE, CONTEXT_GIVEN_UP);
 	/* What the thread has in flight belongs to the old copy; it will see the verdict. */
 	if (speculation_wait(&speculation.context, CONTEXT_BUSY, STOP_LIMIT_US))
 		claim_give_up();
 	copy_retire();
+	if (reason == descriptors) {
+		copy_wake();
+		quiet_files_silence();
+	}
 	replace_driver();
-	speculation_write(&speculation.verdict, VERDICT_SQUASHED);
 	gate_open();
+	speculation_write(&speculation.verdict, VERDICT_SQUASHED);
 	return CLAIM_SQUASHED;
 }
 
 static enum claim cancel(void)
 {
-	speculation_write(&speculation.verdict, VERDICT_CANCELLED);
+	quiet_choose_exits(true);
 	gate_open();
+	speculation_write(&speculation.verdict, VERDICT_CANCELLED);
 	return CLAIM_NOTHING;
 }
 
@@ -145,8 +214,10 @@ static enum claim commit(uint64_t start_us, uint64_t *ret_hidden_us)
 	uint64_t waited_us = clock_monotonic_us() - start_us;
 
 	*ret_hidden_us = speculation.init_us > waited_us ? speculation.init_us - waited_us : 0;
-	speculation_write(&speculation.verdict, VERDICT_COMMITTED);
+	quiet_choose_exits(true);
+	/* First the gate: whoever waits for the verdict goes on to call the driver. */
 	gate_open();
+	speculation_write(&speculation.verdict, VERDICT_COMMITTED);
 	return CLAIM_COMMITTED;
 }
 
@@ -162,7 +233,7 @@ static enum claim claim_in_child(void)
 	if (verdict != VERDICT_OPEN || !gate_is_closed())
 		return CLAIM_NOTHING;
 	/* Not every kind of fork runs handlers. */
-	quiet_files_close();
+	quiet_files_close(QUIET_INIT);
 	replace_driver();
 	gate_open();
 	return CLAIM_NOTHING;
@@ -173,8 +244,13 @@ enum claim claim_init(unsigned int flags, uint64_t *ret_hidden_us)
 	uint64_t start_us = clock_monotonic_us(), limit_us = INIT_LIMIT_US;
 	const char *reason;
 
-	if (speculation_read(&speculation.phase) == PHASE_NONE || flags)
+	if (flags)
 		return CLAIM_NOTHING;
+	if (speculation_read(&speculation.phase) == PHASE_NONE) {
+		/* A thread that is started later must not begin. */
+		speculation_change(&speculation.verdict, VERDICT_OPEN, VERDICT_CANCELLED);
+		return CLAIM_NOTHING;
+	}
 	if (!speculation_is_ours())
 		return claim_in_child();
 	if (!speculation_change(&speculation.verdict, VERDICT_OPEN, VERDICT_CLAIMING)) {
@@ -193,17 +269,8 @@ enum claim claim_init(unsigned int flags, uint64_t *ret_hidden_us)
 	return reason ? squash(reason) : commit(start_us, ret_hidden_us);
 }
 
-/* Is a context of that kind held, or being made, for that device? */
-static bool is_about(enum profile_context_kind kind, CUdevice device)
-{
-	uint32_t context = speculation_read(&speculation.context);
-
-	return (context == CONTEXT_HELD || context == CONTEXT_BUSY) && speculation_is_ours() &&
-	       kind == speculation.wanted.kind && device == speculation.wanted.device;
-}
-
-/* The program asks for what is held: `differs` says in what it asks for something else, or is NULL.
- * The reference becomes the program's. */
+/* The context in hand is the program's from now on, unless something is not as it was: `differs`
+ * says in what the program asks for something else, or is NULL. */
 static bool take(const char *differs, uint64_t start_us, uint64_t *ret_hidden_us)
 {
 	uint64_t waited_us;
@@ -213,35 +280,23 @@ static bool take(const char *differs, uint64_t start_us, uint64_t *ret_hidden_us
 	if (differs) {
 		log_info("squash: %s changed before the context", differs);
 		observe_squash();
-		claim_give_up();
+		drop();
 		return false;
 	}
-	if (!speculation_change(&speculation.context, CONTEXT_HELD, CONTEXT_TAKEN))
-		return false;
 	waited_us = clock_monotonic_us() - start_us;
 	*ret_hidden_us =
 		speculation.context_us > waited_us ? speculation.context_us - waited_us : 0;
+	speculation_write(&speculation.context, CONTEXT_TAKEN);
 	return true;
-}
-
-/* True where there is something to take, once a context in progress is done. One that is not begun
- * the program makes itself. */
-static bool is_there(enum profile_context_kind kind, CUdevice device)
-{
-	if (speculation_is_ours())
-		speculation_change(&speculation.context, CONTEXT_NONE, CONTEXT_GIVEN_UP);
-	if (!is_about(kind, device))
-		return false;
-	speculation_wait(&speculation.context, CONTEXT_BUSY, CONTEXT_LIMIT_US);
-	return is_about(kind, device);
 }
 
 bool claim_primary(CUdevice device, CUcontext *ret_handle, uint64_t *ret_hidden_us)
 {
 	uint64_t start_us = clock_monotonic_us();
+	const unsigned int *flags = flags_of(device);
 
-	if (!is_there(PROFILE_PRIMARY, device) ||
-		!take(speculation.wanted.flags == program_flags ? NULL : "flags", start_us,
+	if (!grasp(PROFILE_PRIMARY, device) ||
+		!take(speculation.wanted.flags == (flags ? *flags : 0) ? NULL : "flags", start_us,
 			ret_hidden_us))
 		return false;
 	*ret_handle = speculation.handle;
@@ -251,39 +306,61 @@ bool claim_primary(CUdevice device, CUcontext *ret_handle, uint64_t *ret_hidden_
 bool claim_created(uint32_t version, unsigned int flags, CUdevice device, CUcontext *ret_handle,
 	uint64_t *ret_hidden_us)
 {
-	CUresult (*push)(CUcontext) = (CUresult(*)(CUcontext))route_real(ROW_cuCtxPushCurrent_v2);
 	const struct profile_context *wanted = &speculation.wanted;
 	uint64_t start_us = clock_monotonic_us();
+	CUresult (*push)(CUcontext);
 
-	if (!is_there(PROFILE_CREATED, device) ||
+	if (!grasp(PROFILE_CREATED, device) ||
 		!take(wanted->version == version && wanted->flags == flags ? NULL : "its kind",
-			start_us, ret_hidden_us) ||
-		push(speculation.handle))
+			start_us, ret_hidden_us))
 		return false;
+	push = (CUresult(*)(CUcontext))route_real(ROW_cuCtxPushCurrent_v2);
+	if (push(speculation.handle)) {
+		claim_release();
+		return false;
+	}
 	*ret_handle = speculation.handle;
 	return true;
 }
 
 bool claim_is_hidden(CUdevice device, unsigned int *ret_flags)
 {
-	if (!is_about(PROFILE_PRIMARY, device))
+	uint32_t context = speculation_read(&speculation.context);
+	const unsigned int *flags = flags_of(device);
+
+	if ((context != CONTEXT_HELD && context != CONTEXT_BUSY) || !is_ahead() ||
+		speculation.wanted.kind != PROFILE_PRIMARY || device != speculation.wanted.device)
 		return false;
-	*ret_flags = program_flags;
+	*ret_flags = flags ? *flags : 0;
 	return true;
 }
 
 bool claim_has_flags(CUdevice device, unsigned int flags)
 {
-	if (!is_about(PROFILE_PRIMARY, device) || flags != speculation.wanted.flags)
+	bool is_same;
+
+	if (!grasp(PROFILE_PRIMARY, device))
 		return false;
-	program_flags = flags;
-	return true;
+	is_same = flags == speculation.wanted.flags;
+	if (is_same) {
+		claim_note_flags(device, flags);
+		speculation_write(&speculation.context, CONTEXT_HELD);
+	} else {
+		drop();
+	}
+	return is_same;
+}
+
+void claim_note_flags(CUdevice device, unsigned int flags)
+{
+	unsigned int *own = flags_of(device);
+
+	if (own)
+		*own = flags;
 }
 
 void claim_yield(CUdevice device)
 {
-	if (!is_about(PROFILE_PRIMARY, device))
-		return;
-	speculation_wait(&speculation.context, CONTEXT_BUSY, CONTEXT_LIMIT_US);
-	claim_give_up();
+	if (grasp(PROFILE_PRIMARY, device))
+		drop();
 }

@@ -30,17 +30,21 @@ bool claim_created(uint32_t version, unsigned int flags, CUdevice device, CUcont
 	uint64_t *ret_hidden_us);
 
 /* The program asks for a primary context's state: true where one is held ahead, which it must not
- * see: then the answer is inactive with `*ret_flags`. */
+ * see: then the answer is inactive with `*ret_flags`. Ask once more after the driver has said that
+ * it is active: it may have come to be between the two. */
 bool claim_is_hidden(CUdevice device, unsigned int *ret_flags);
 
 /* The program sets flags; true where they are what the held context was made with, and so nothing
- * is to be done. */
+ * is to be done. Else what is held is released first, and claim_note_flags follows the driver's
+ * success. */
 bool claim_has_flags(CUdevice device, unsigned int flags);
+void claim_note_flags(CUdevice device, unsigned int flags);
 
-/* The program is about to do something else with that device's primary context : what is held
- * ahead there is released first. */
+/* The program is about to do something else with that device's primary context: what is held ahead
+ * there is released first. */
 void claim_yield(CUdevice device);
 
-/* For the speculative thread: undoing what was made, and giving up what is held. */
+/* For the speculative thread: the release of what it made, after which the flags are the program's;
+ * and the same for what is held, true where it was. */
 void claim_release(void);
-void claim_give_up(void);
+bool claim_give_up(void);

@@ -38,12 +38,13 @@ static void end_creation(struct first_call *call, CUresult rc, enum hearth_how h
 
 CUresult handle_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-	CUresult (*real)(CUcontext *, CUdevice) =
-		(CUresult(*)(CUcontext *, CUdevice))route_real(ROW_cuDevicePrimaryCtxRetain);
 	struct first_call call;
 	bool is_first = first_call_begin_on(&call, ROW_cuDevicePrimaryCtxRetain, device);
 	uint64_t hidden_us = 0;
 	bool is_ready = context && claim_primary(device, context, &hidden_us);
+	/* The claim may have made another copy the driver. */
+	CUresult (*real)(CUcontext *, CUdevice) =
+		(CUresult(*)(CUcontext *, CUdevice))route_real(ROW_cuDevicePrimaryCtxRetain);
 	CUresult rc = is_ready ? CUDA_SUCCESS : real(context, device);
 
 	if (is_first)
@@ -59,12 +60,13 @@ CUresult handle_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 #define YIELDING_HANDLER(symbol, TYPES, ARGUMENTS)                                                 \
 	CUresult handle_##symbol TYPES                                                             \
 	{                                                                                          \
-		CUresult(*real) TYPES = (CUresult(*) TYPES)route_real(ROW_##symbol);               \
+		CUresult(*real) TYPES;                                                             \
 		struct first_call call;                                                            \
 		bool is_first = first_call_begin_on(&call, ROW_##symbol, device);                  \
 		CUresult rc;                                                                       \
                                                                                                    \
 		claim_yield(device);                                                               \
+		real = (CUresult(*) TYPES)route_real(ROW_##symbol);                                \
 		rc = real ARGUMENTS;                                                               \
 		if (is_first)                                                                      \
 			first_call_end(&call, rc);                                                 \
@@ -78,15 +80,16 @@ YIELDING_HANDLER(cuDevicePrimaryCtxReset_v2, (CUdevice device), (device))
 
 static CUresult set_flags(enum driver_row row, CUdevice device, unsigned int flags)
 {
-	CUresult (*real)(CUdevice, unsigned int) =
-		(CUresult(*)(CUdevice, unsigned int))route_real(row);
+	CUresult (*real)(CUdevice, unsigned int);
 	struct first_call call;
 	bool is_first = first_call_begin_on(&call, row, device);
 	CUresult rc = CUDA_SUCCESS;
 
 	if (!claim_has_flags(device, flags)) {
-		claim_yield(device);
+		real = (CUresult(*)(CUdevice, unsigned int))route_real(row);
 		rc = real(device, flags);
+		if (rc == CUDA_SUCCESS)
+			claim_note_flags(device, flags);
 	}
 	if (is_first)
 		first_call_end(&call, rc);
@@ -119,21 +122,20 @@ CUresult handle_cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags,
 	}
 	is_first = first_call_begin_on(&call, ROW_cuDevicePrimaryCtxGetState, device);
 	rc = real(device, flags, is_active);
+	if (rc == CUDA_SUCCESS && *is_active && claim_is_hidden(device, &hidden_flags)) {
+		*flags = hidden_flags;
+		*is_active = 0;
+	}
 	if (is_first)
 		first_call_end(&call, rc);
 	return rc;
 }
 
-CUresult context_create(
-	uint32_t version, CUcontext *ret_handle, unsigned int flags, CUdevice device)
+CUresult context_create(uintptr_t real, uint32_t version, CUcontext *ret_handle, unsigned int flags,
+	CUdevice device)
 {
-	static const enum driver_row rows[] = {
-		ROW_cuCtxCreate, ROW_cuCtxCreate_v2, ROW_cuCtxCreate_v3, ROW_cuCtxCreate_v4};
-	uintptr_t real;
-
-	if (version < 1 || version > 4 || !route_has(rows[version - 1]))
+	if (!real)
 		return CUDA_ERROR_NOT_FOUND;
-	real = route_real(rows[version - 1]);
 	switch (version) {
 	case 3:
 		return ((CUresult(*)(CUcontext *, const void *, int, unsigned int, CUdevice))real)(
@@ -152,12 +154,12 @@ CUresult context_create(
 #define CREATE_HANDLER(symbol, VERSION, TYPES, ARGUMENTS, IS_PLAIN)                                \
 	CUresult handle_##symbol TYPES                                                             \
 	{                                                                                          \
-		CUresult(*real) TYPES = (CUresult(*) TYPES)route_real(ROW_##symbol);               \
 		struct first_call call;                                                            \
 		bool is_first = first_call_begin_on(&call, ROW_##symbol, device);                  \
 		uint64_t hidden_us = 0;                                                            \
 		bool is_ready = context && (IS_PLAIN) &&                                           \
 				claim_created(VERSION, flags, device, context, &hidden_us);        \
+		CUresult(*real) TYPES = (CUresult(*) TYPES)route_real(ROW_##symbol);               \
 		CUresult rc = is_ready ? CUDA_SUCCESS : real ARGUMENTS;                            \
                                                                                                    \
 		if (is_first)                                                                      \

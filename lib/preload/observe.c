@@ -134,7 +134,8 @@ void observe_call(void)
 	set_done(&called.once);
 }
 
-static void note_driver(void)
+/* False where no driver was opened: then there is nothing to say about one. */
+static bool note_driver(void)
 {
 	CUresult (*name)(char *, int, CUdevice) =
 		(CUresult(*)(char *, int, CUdevice))route_real(ROW_cuDeviceGetName);
@@ -143,7 +144,7 @@ static void note_driver(void)
 	int count;
 
 	if (!route_driver_map() || build_id_of_map(route_driver_map(), &id))
-		return;
+		return false;
 	memcpy(seen.build_id, id.bytes, sizeof(seen.build_id));
 	if (seen.is_used && !count_devices(&count)) {
 		seen.visible_count = count;
@@ -152,6 +153,7 @@ static void note_driver(void)
 	}
 	/* Whether others run beside it is not known here. */
 	seen.is_several = seen.visible_count > 1;
+	return true;
 }
 
 static enum learn_outcome outcome(void)
@@ -205,7 +207,8 @@ static void write_down(void)
 			&is_written, &no, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return;
 	seen.model = "";
-	note_driver();
+	if (!note_driver())
+		return;
 	seen.realtime_s = clock_realtime_us() / 1000000;
 	seen.rank = decide_rank_of_environment();
 	seen.outcome = outcome();

@@ -132,8 +132,8 @@ void route_retarget(struct link_map *fresh)
 	route_refresh();
 }
 
-/* May run on several threads at once: each writes the same values, and slots only where they are
- * still empty. */
+/* May run on several threads at once: what is there already stays, since it may be another copy's
+ * by now. */
 static int fill(struct link_map *map)
 {
 	struct loaded object;
@@ -151,9 +151,10 @@ static int fill(struct link_map *map)
 	if (missing)
 		hide_missing(reals);
 	for (unsigned int row = 0; row < DRIVER_ROWS; row++) {
-		uintptr_t real = reals[row] ? reals[row] : (uintptr_t)missing_entry;
+		uintptr_t real = reals[row] ? reals[row] : (uintptr_t)missing_entry, empty = 0;
 
-		__atomic_store_n(&route_reals[row], real, __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(
+			&route_reals[row], &empty, real, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
 	for (unsigned int row = 0; row < DRIVER_ROWS; row++) {
 		uintptr_t empty = 0;
@@ -169,7 +170,7 @@ static int fill(struct link_map *map)
 static int open_driver(const void *caller)
 {
 	const char *path = choose_path(caller);
-	struct link_map *map;
+	struct link_map *map, *none = NULL;
 	int rc;
 
 	if (!path) {
@@ -183,7 +184,8 @@ static int open_driver(const void *caller)
 	}
 	rc = fill(map);
 	if (!rc)
-		__atomic_store_n(&driver_map, map, __ATOMIC_RELEASE);
+		__atomic_compare_exchange_n(
+			&driver_map, &none, map, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 	return rc;
 }
 

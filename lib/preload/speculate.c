@@ -29,6 +29,8 @@
  * driver. */
 #define FORK_LIMIT_US 200000
 #define EXIT_LIMIT_US 5000000
+/* A program's thread that has the context in hand does not keep it longer. */
+#define GRASP_LIMIT_US 100000
 
 #define ATTRIBUTE_COMPUTE_MODE 20 /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
 
@@ -47,6 +49,38 @@ static bool is_open(void)
 	       !speculation_read(&speculation.is_leaving);
 }
 
+/* Nothing more is to be begun, and nothing kept. */
+static bool is_over(void)
+{
+	return speculation_read(&speculation.is_leaving) ||
+	       speculation_read(&speculation.is_abandoned) ||
+	       speculation_read(&speculation.verdict) > VERDICT_COMMITTED;
+}
+
+/* False where a squash has begun meanwhile: then these may be the other copy's. */
+static bool take_entries(void)
+{
+	static const enum driver_row create_rows[CREATE_VERSIONS] = {
+		ROW_cuCtxCreate, ROW_cuCtxCreate_v2, ROW_cuCtxCreate_v3, ROW_cuCtxCreate_v4};
+	struct speculation_driver *driver = &speculation.driver;
+
+#define TAKE(member, symbol) driver->member = (__typeof__(driver->member))route_real(ROW_##symbol)
+	TAKE(init, cuInit);
+	TAKE(count, cuDeviceGetCount);
+	TAKE(attribute, cuDeviceGetAttribute);
+	TAKE(retain, cuDevicePrimaryCtxRetain);
+	TAKE(release, cuDevicePrimaryCtxRelease_v2);
+	TAKE(set_flags, cuDevicePrimaryCtxSetFlags_v2);
+	TAKE(set_current, cuCtxSetCurrent);
+	TAKE(memory, cuMemGetInfo_v2);
+	TAKE(pop, cuCtxPopCurrent_v2);
+	TAKE(destroy, cuCtxDestroy_v2);
+#undef TAKE
+	for (int i = 0; i < CREATE_VERSIONS; i++)
+		driver->create[i] = route_has(create_rows[i]) ? route_real(create_rows[i]) : 0;
+	return !speculation_read(&speculation.is_abandoned);
+}
+
 /* Opens the driver, as the program's first call would have, with its imports redirected. */
 static bool open_driver(void)
 {
@@ -56,11 +90,15 @@ static bool open_driver(void)
 	speculation_write(&speculation.is_loading, 1);
 	gate_close();
 	error = route_open(NULL);
-	gate_close();
 	if (!error) {
 		copy.map = (struct link_map *)(uintptr_t)route_driver_map();
 		copy.handle = copy.map;
-		error = quiet_prepare(&copy);
+		if (take_entries()) {
+			gate_close();
+			error = quiet_prepare(&copy);
+		} else {
+			error = -ECANCELED;
+		}
 	}
 	speculation_write(&speculation.is_loading, 0);
 	if (error)
@@ -70,11 +108,10 @@ static bool open_driver(void)
 
 static void make_init(void)
 {
-	CUresult (*init)(unsigned int) = (CUresult(*)(unsigned int))route_real(ROW_cuInit);
 	uint64_t start_us = clock_monotonic_us();
 
 	quiet_begin(QUIET_INIT);
-	speculation.init_rc = init(0);
+	speculation.init_rc = speculation.driver.init(0);
 	quiet_end();
 	speculation.init_us = clock_monotonic_us() - start_us;
 	log_debug("speculation: cuInit %d after %llu us", speculation.init_rc,
@@ -83,18 +120,15 @@ static void make_init(void)
 
 static bool choose_device(struct device_decision *ret_decision)
 {
-	CUresult (*count_devices)(int *) = (CUresult(*)(int *))route_real(ROW_cuDeviceGetCount);
-	CUresult (*attribute)(int *, int, CUdevice) =
-		(CUresult(*)(int *, int, CUdevice))route_real(ROW_cuDeviceGetAttribute);
 	struct device_state devices[HEARTH_MAX_DEVICES] = {0};
 	int count, mode;
 
-	if (decision.what != DECIDE_CONTEXT || count_devices(&count) || count < 1)
+	if (decision.what != DECIDE_CONTEXT || speculation.driver.count(&count) || count < 1)
 		return false;
 	if (count > (int)HEARTH_MAX_DEVICES)
 		count = HEARTH_MAX_DEVICES;
 	for (int i = 0; i < count; i++)
-		if (!attribute(&mode, ATTRIBUTE_COMPUTE_MODE, i))
+		if (!speculation.driver.attribute(&mode, ATTRIBUTE_COMPUTE_MODE, i))
 			devices[i].compute_mode = (uint32_t)mode;
 	decide_device(&situation, count, decide_rank_of_environment(), devices, ret_decision);
 	log_debug("speculation: device %d: %s", ret_decision->device, ret_decision->reason);
@@ -104,15 +138,13 @@ static bool choose_device(struct device_decision *ret_decision)
 /* Free memory is known only inside a context; one without room is not kept. */
 static bool has_room(void)
 {
-	CUresult (*set)(CUcontext) = (CUresult(*)(CUcontext))route_real(ROW_cuCtxSetCurrent);
-	CUresult (*info)(size_t *, size_t *) =
-		(CUresult(*)(size_t *, size_t *))route_real(ROW_cuMemGetInfo_v2);
 	struct device_state device = {.is_memory_known = true};
 	size_t free_bytes, total;
 
-	if (set(speculation.handle) || info(&free_bytes, &total))
+	if (speculation.driver.set_current(speculation.handle) ||
+		speculation.driver.memory(&free_bytes, &total))
 		return false;
-	set(NULL);
+	speculation.driver.set_current(NULL);
 	device.free_bytes = free_bytes;
 	device.total_bytes = total;
 	return !decide_room(&device);
@@ -120,24 +152,26 @@ static bool has_room(void)
 
 static CUresult make_primary(const struct profile_context *wanted)
 {
-	CUresult (*retain)(CUcontext *, CUdevice) =
-		(CUresult(*)(CUcontext *, CUdevice))route_real(ROW_cuDevicePrimaryCtxRetain);
-	CUresult (*set_flags)(CUdevice, unsigned int) =
-		(CUresult(*)(CUdevice, unsigned int))route_real(ROW_cuDevicePrimaryCtxSetFlags_v2);
-	CUresult rc = wanted->flags ? set_flags(wanted->device, wanted->flags) : CUDA_SUCCESS;
+	CUresult rc = CUDA_SUCCESS;
 
-	return rc ? rc : retain(&speculation.handle, wanted->device);
+	if (wanted->flags)
+		rc = speculation.driver.set_flags(wanted->device, wanted->flags);
+	if (!rc)
+		rc = speculation.driver.retain(&speculation.handle, wanted->device);
+	if (rc && wanted->flags)
+		speculation.driver.set_flags(wanted->device, 0);
+	return rc;
 }
 
 /* Exactly the context that the program makes, popped again from this thread. */
 static CUresult make_created(const struct profile_context *wanted)
 {
-	CUresult (*pop)(CUcontext *) = (CUresult(*)(CUcontext *))route_real(ROW_cuCtxPopCurrent_v2);
-	CUresult rc =
-		context_create(wanted->version, &speculation.handle, wanted->flags, wanted->device);
+	bool is_known = wanted->version >= 1 && wanted->version <= CREATE_VERSIONS;
+	CUresult rc = context_create(is_known ? speculation.driver.create[wanted->version - 1] : 0,
+		wanted->version, &speculation.handle, wanted->flags, wanted->device);
 	CUcontext popped;
 
-	return rc ? rc : pop(&popped);
+	return rc ? rc : speculation.driver.pop(&popped);
 }
 
 static void make_context(const struct profile_context *wanted, bool must_check_memory)
@@ -166,15 +200,23 @@ static void make_context(const struct profile_context *wanted, bool must_check_m
 /* Nobody asked in time. */
 static void give_back(void)
 {
-	uint64_t limit_us = decision.give_back_us;
+	uint64_t end_us = clock_monotonic_us() + decision.give_back_us, now_us;
+	uint32_t context;
 
-	if (speculation_wait(&speculation.context, CONTEXT_HELD, limit_us) ||
-		speculation_read(&speculation.is_leaving))
-		return;
-	if (!speculation_change(&speculation.context, CONTEXT_HELD, CONTEXT_GIVEN_UP))
-		return;
-	log_info("speculation: the context on device %d is given back", speculation.wanted.device);
-	claim_release();
+	for (;;) {
+		now_us = clock_monotonic_us();
+		context = speculation_read(&speculation.context);
+		if ((context != CONTEXT_HELD && context != CONTEXT_BUSY) ||
+			speculation_read(&speculation.is_leaving))
+			return;
+		if (now_us >= end_us && context == CONTEXT_HELD)
+			break;
+		speculation_wait(&speculation.context, context,
+			now_us < end_us ? end_us - now_us : GRASP_LIMIT_US);
+	}
+	if (claim_give_up())
+		log_info("speculation: the context on device %d is given back",
+			speculation.wanted.device);
 }
 
 static void speculate(void)
@@ -191,14 +233,13 @@ static void speculate(void)
 	}
 	make_init();
 	speculation_write(&speculation.phase, PHASE_INIT_DONE);
-	if (speculation.init_rc || speculation_read(&speculation.is_leaving) ||
-		speculation_read(&speculation.verdict) > VERDICT_COMMITTED)
+	if (speculation.init_rc || is_over())
 		return;
 	if (!choose_device(&device))
 		return;
 	speculation_write(&speculation.phase, PHASE_CONTEXT);
 	make_context(&device.contexts[0], device.must_check_memory);
-	if (speculation_read(&speculation.verdict) > VERDICT_COMMITTED)
+	if (is_over())
 		claim_give_up();
 	give_back();
 }
@@ -212,16 +253,31 @@ static void *run(void *unused)
 
 static void before_fork(void)
 {
-	if (speculation_is_ours())
-		speculation_wait(&speculation.is_loading, 1, FORK_LIMIT_US);
+	if (!speculation_is_ours())
+		return;
+	speculation_wait(&speculation.is_loading, 1, FORK_LIMIT_US);
+	quiet_files_before_fork();
 }
 
-/* Natively this child would have none of these. */
+static void after_fork(void)
+{
+	if (speculation_is_ours())
+		quiet_files_after_fork(false);
+}
+
+/* Natively this child would have none of what only the speculation opened. */
 static void in_fork_child(void)
 {
-	if (speculation_read(&speculation.phase) >= PHASE_INIT &&
-		speculation_read(&speculation.verdict) == VERDICT_OPEN)
-		quiet_files_close();
+	uint32_t verdict = speculation_read(&speculation.verdict);
+
+	if (speculation_read(&speculation.phase) < PHASE_INIT)
+		return;
+	quiet_files_after_fork(true);
+	if (verdict == VERDICT_OPEN || verdict == VERDICT_SQUASHED)
+		quiet_files_close(QUIET_INIT);
+	else if (verdict == VERDICT_COMMITTED &&
+		 speculation_read(&speculation.context) != CONTEXT_TAKEN)
+		quiet_files_close(QUIET_CONTEXT);
 }
 
 static void at_exit(void *unused)
@@ -246,7 +302,7 @@ static void start_thread(void)
 	speculation.pid = getpid();
 	claim_note_process();
 	speculation_write(&speculation.phase, PHASE_STARTED);
-	threads_at_fork(before_fork, NULL, in_fork_child);
+	threads_at_fork(before_fork, after_fork, in_fork_child);
 	threads_at_exit(at_exit);
 	if (threads_start(run))
 		speculation_write(&speculation.phase, PHASE_ENDED);

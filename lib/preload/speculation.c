@@ -48,12 +48,6 @@ bool speculation_wait(const uint32_t *word, uint32_t value, uint64_t limit_us)
 	return true;
 }
 
-bool speculation_is_inside(void)
-{
-	return speculation_read(&speculation.phase) == PHASE_INIT ||
-	       speculation_read(&speculation.context) == CONTEXT_BUSY;
-}
-
 bool speculation_is_ours(void)
 {
 	return speculation_read(&speculation.phase) != PHASE_NONE && speculation.pid == getpid();

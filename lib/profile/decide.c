@@ -147,8 +147,10 @@ static void decide_unknown(const struct situation *situation, struct start_decis
 	decision->what = DECIDE_CONTEXT;
 	decision->moment = DECIDE_AT_LOOKUP;
 	decision->reason = "HEARTH_SPECULATE=always";
-	/* Under a bare ENV this may be a shell: only who looks up cuInit is meant. */
-	if (situation->is_eager) {
+	/* Under a bare ENV this may be a shell: only who looks up cuInit is meant. And an
+	 * executable may be a tool before the program, to which a second thread is no help: unshare
+	 * and setpriv fail beside one. */
+	if (situation->is_eager && situation->kind != IDENTITY_EXECUTABLE) {
 		decision->moment = is_start_allowed(situation) ? DECIDE_AT_START : DECIDE_AT_LOOKUP;
 		decision->reason = "hearth run --eager";
 	}

@@ -127,6 +127,9 @@ static void learn_outcome(struct profile_section *section, const struct observat
 	count(run->outcome == LEARN_HIT        ? &section->hits
 		: run->outcome == LEARN_UNUSED ? &section->unused
 					       : &section->squashes);
+	/* That has a remedy of its own: the next runs do cuInit alone. */
+	if (run->is_wrong_device)
+		return;
 	section->tries =
 		(section->tries << 1 | (run->outcome == LEARN_HIT)) & ((1u << LEARN_TRIES) - 1);
 	if (section->tried < LEARN_TRIES)

@@ -50,8 +50,16 @@ struct profile_section *profile_section_make(
 	const struct profile_section *known = profile_section(profile, build_id, model);
 	struct profile_section *section;
 
-	if (known)
-		return &profile->sections[known - profile->sections];
+	/* A run that never came to know its GPU counts for the only one that is known; and if it was
+	 * the first, its section is the GPU's from now on. */
+	if (!known)
+		known = profile_section(profile, build_id, *model ? "" : NULL);
+	if (known) {
+		section = &profile->sections[known - profile->sections];
+		if (*model)
+			model_text(model, section->model);
+		return section;
+	}
 	if (profile->section_count < PROFILE_SECTIONS) {
 		section = &profile->sections[profile->section_count++];
 	} else {

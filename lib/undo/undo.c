@@ -137,6 +137,8 @@ static void *speculate(void *argument)
 		check(child, "speculative retain", child->quiet.retain(&context, 0), CUDA_SUCCESS);
 	}
 	quiet_end();
+	/* Also after a squash, as in a program. */
+	quiet_choose_exits(true);
 	return NULL;
 }
 

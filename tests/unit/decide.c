@@ -289,6 +289,17 @@ Test(decide, eager_programs_that_fork_or_set_their_environment_early_are_left_al
 	expect(&situation, DECIDE_CONTEXT, DECIDE_AT_LOOKUP, "sets its environment");
 }
 
+Test(decide, an_executable_that_nobody_knows_may_be_a_tool_before_the_program)
+{
+	struct situation situation = situation_of(NULL);
+
+	situation.mode = SPECULATE_ALWAYS;
+	situation.is_chosen = situation.is_eager = true;
+	expect(&situation, DECIDE_CONTEXT, DECIDE_AT_START, "a script");
+	situation.kind = IDENTITY_EXECUTABLE;
+	expect(&situation, DECIDE_CONTEXT, DECIDE_AT_LOOKUP, "an executable");
+}
+
 Test(decide, when_it_is_given_back)
 {
 	static const struct {

@@ -1,0 +1,172 @@
+/* The steps of driver_steps that call the driver. */
+#include "driver_steps.h"
+
+#include <string.h>
+
+#define P(pointer) ((uint64_t)(uintptr_t)(pointer))
+#define COUNT 256
+
+static const char image[] = "SIMCUDA1\nkernel fill fill\n";
+
+void *steps_entry(const char *symbol)
+{
+	static void *driver;
+	void *entry;
+
+	if (!driver)
+		driver = dlopen("libcuda.so.1", RTLD_NOW);
+	entry = driver ? dlsym(driver, symbol) : NULL;
+	if (!entry) {
+		printf("%s: %s\n", symbol, dlerror());
+		exit(77);
+	}
+	return entry;
+}
+
+/* What it is to the program: how many, and each one's UUID. */
+static void show_devices(void)
+{
+	int count = -1, rc = STEPS_CALL(cuDeviceGetCount, P(&count));
+
+	printf("cuDeviceGetCount %d: %d\n", rc, count);
+	for (int i = 0; i < count; i++) {
+		unsigned char uuid[16];
+
+		rc = STEPS_CALL(cuDeviceGetUuid_v2, P(uuid), (uint64_t)i);
+		printf("device %d: %d ", i, rc);
+		for (int j = 0; j < 16; j++)
+			printf("%02x", uuid[j]);
+		printf("\n");
+	}
+}
+
+static void show_state(int device)
+{
+	unsigned int flags = 77;
+	int is_active = 77, rc;
+
+	rc = STEPS_CALL(cuDevicePrimaryCtxGetState, (uint64_t)device, P(&flags), P(&is_active));
+	printf("state %d: flags %u, active %d\n", rc, flags, is_active);
+}
+
+static void retain(int device)
+{
+	uint64_t context = 0;
+	unsigned int flags = 77;
+	int rc = STEPS_CALL(cuDevicePrimaryCtxRetain, P(&context), (uint64_t)device);
+
+	printf("retain %d: %s", rc, context ? "a context" : "none");
+	if (!rc) {
+		rc = STEPS_CALL(cuCtxSetCurrent, context);
+		printf(", set %d", rc);
+		rc = STEPS_CALL(cuCtxGetFlags, P(&flags));
+		printf(", flags %d: %u", rc, flags);
+	}
+	printf("\n");
+}
+
+static void create(int device)
+{
+	uint64_t context = 0;
+	int rc = STEPS_CALL(cuCtxCreate_v2, P(&context), 0, (uint64_t)device);
+
+	printf("create %d: %s\n", rc, context ? "a context" : "none");
+}
+
+static void set_flags(const char *value, int is_first_version)
+{
+	int device = atoi(value), flags = atoi(strchr(value, ',') + 1), rc;
+
+	if (is_first_version)
+		rc = STEPS_CALL(cuDevicePrimaryCtxSetFlags, (uint64_t)device, (uint64_t)flags);
+	else
+		rc = STEPS_CALL(cuDevicePrimaryCtxSetFlags_v2, (uint64_t)device, (uint64_t)flags);
+	printf("flags %d\n", rc);
+}
+
+/* Memory, a module, a launch, and the result. */
+static void work(void)
+{
+	uint32_t host[COUNT] = {0}, value = 7, count = COUNT;
+	uint64_t memory = 0, module = 0, function = 0;
+	void *parameters[] = {&memory, &value, &count};
+	int codes[7], wrong = 0;
+
+	codes[0] = STEPS_CALL(cuMemAlloc_v2, P(&memory), sizeof(host));
+	codes[1] = STEPS_CALL(cuModuleLoadData, P(&module), P(image));
+	codes[2] = STEPS_CALL(cuModuleGetFunction, P(&function), module, P("fill"));
+	codes[3] = STEPS_CALL(cuLaunchKernel, function, UINT64_C(1), UINT64_C(1), UINT64_C(1),
+		(uint64_t)COUNT, UINT64_C(1), UINT64_C(1), UINT64_C(0), UINT64_C(0), P(parameters),
+		UINT64_C(0));
+	codes[4] = STEPS_CALL(cuMemcpyDtoH_v2, P(host), memory, sizeof(host));
+	codes[5] = STEPS_CALL(cuModuleUnload, module);
+	codes[6] = STEPS_CALL(cuMemFree_v2, memory);
+	for (int i = 0; i < COUNT; i++)
+		wrong += host[i] != value;
+	printf("work");
+	for (int i = 0; i < 7; i++)
+		printf(" %d", codes[i]);
+	printf(", %d wrong\n", wrong);
+}
+
+static void show_memory(void)
+{
+	uint64_t free_bytes = 0, total = 0;
+	int rc = STEPS_CALL(cuMemGetInfo_v2, P(&free_bytes), P(&total));
+
+	printf("memory %d: %d MiB used\n", rc, (int)((total - free_bytes) >> 20));
+}
+
+static void show_version(void)
+{
+	int version = -1, rc = STEPS_CALL(cuDriverGetVersion, P(&version));
+
+	printf("version %d: %d\n", rc, version);
+}
+
+static void show_error(void)
+{
+	const char *name = NULL;
+	int rc = STEPS_CALL(cuGetErrorName, 802, P(&name));
+
+	printf("error %d: %s\n", rc, name);
+}
+
+int steps_driver(const char *step, const char *value)
+{
+	int number = atoi(value), count = -1;
+
+	if (!strcmp(step, "lookup"))
+		steps_entry("cuInit");
+	else if (!strcmp(step, "init"))
+		printf("cuInit %d\n", STEPS_CALL(cuInit, (uint64_t)number));
+	else if (!strcmp(step, "count"))
+		printf("cuDeviceGetCount %d: %d\n", STEPS_CALL(cuDeviceGetCount, P(&count)), count);
+	else if (!strcmp(step, "devices"))
+		show_devices();
+	else if (!strcmp(step, "retain"))
+		retain(number);
+	else if (!strcmp(step, "release"))
+		printf("release %d\n", STEPS_CALL(cuDevicePrimaryCtxRelease_v2, (uint64_t)number));
+	else if (!strcmp(step, "reset"))
+		printf("reset %d\n", STEPS_CALL(cuDevicePrimaryCtxReset_v2, (uint64_t)number));
+	else if (!strcmp(step, "state"))
+		show_state(number);
+	else if (!strcmp(step, "flags"))
+		set_flags(value, 0);
+	else if (!strcmp(step, "v1flags"))
+		set_flags(value, 1);
+	else if (!strcmp(step, "version"))
+		show_version();
+	else if (!strcmp(step, "error"))
+		show_error();
+	else if (!strcmp(step, "create"))
+		create(number);
+	else if (!strcmp(step, "work"))
+		work();
+	else if (!strcmp(step, "memory"))
+		show_memory();
+	else
+		return 0;
+	return 1;
+}

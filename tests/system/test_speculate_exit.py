@@ -1,0 +1,97 @@
+"""The program's end at any moment of the speculation: the same status, the same output, no hang."""
+import random
+import signal
+import subprocess
+import sys
+import time
+
+from harness import main
+from speculation import READY, STEPS, SpeculationTest
+
+ENDS = ("return", "exit", "_exit", "abort", "term", "kill", "exec")
+
+
+class Exit(SpeculationTest):
+    def test_every_end_at_every_moment(self):
+        chance = random.Random(1)
+        for end in ENDS:
+            for _ in range(8):
+                wait = chance.randrange(70)
+                with self.subTest(f"{end} after {wait} ms"):
+                    self.compare_steps(f"sleep={wait}", f"end={end}", SIMCUDA_SPEED="0.25")
+
+    def test_every_end_of_a_program_that_has_used_the_driver(self):
+        for end in ENDS:
+            with self.subTest(end):
+                self.compare_steps(READY, "init", f"end={end}")
+                self.compare_steps(READY, "init", "retain=0", "work", f"end={end}")
+                self.compare_steps(READY, "env=CUDA_VISIBLE_DEVICES=0", "init", "retain=0",
+                                   f"end={end}")
+
+    def test_every_end_just_after_the_first_call(self):
+        chance = random.Random(2)
+        for end in ENDS:
+            for _ in range(4):
+                wait = chance.randrange(60)
+                with self.subTest(f"{end} after {wait} ms"):
+                    self.compare_steps(f"sleep={wait}", "init", f"end={end}", SIMCUDA_SPEED="0.25")
+
+    def test_it_is_not_slower_to_leave_than_a_program_that_used_the_driver(self):
+        begun = time.monotonic()
+        self.under(STEPS, "sleep=150", "end=exit", SIMCUDA_SPEED="1")
+        self.assertLess(time.monotonic() - begun, 1.5)
+
+    def test_killed_from_outside(self):
+        for wait in (0, 10, 30, 60):
+            for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT):
+                process = subprocess.Popen(
+                    [STEPS, "sleep=20000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    env=self.preloaded(HEARTH_STATE_DIR=str(self.state()), SIMCUDA_SPEED="0.25"))
+                time.sleep(wait / 1000)
+                process.send_signal(number)
+                self.assertEqual(process.communicate(timeout=10), (b"", b""))
+                self.assertEqual(process.returncode, -number)
+
+
+PYTHON = """
+import atexit, ctypes, os, sys, threading, time
+atexit.register(lambda: print("at exit", flush=True))
+def late():
+    time.sleep(5)
+threading.Thread(target=late, daemon=True).start()
+time.sleep(float(sys.argv[1]))
+how = sys.argv[2]
+if how == "init":
+    cuda = ctypes.CDLL("libcuda.so.1")
+    handle = ctypes.c_void_p()
+    print(cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(handle), 0), flush=True)
+elif how == "_exit":
+    os._exit(7)
+elif how == "exit":
+    sys.exit(3)
+elif how == "raise":
+    raise KeyError(how)
+elif how == "abort":
+    os.abort()
+elif how == "exec":
+    os.execv("/bin/sh", ["sh", "-c", "echo replaced; exit 6"])
+"""
+
+
+class Python(SpeculationTest):
+    LEARNED = None
+
+    def test_every_end(self):
+        script = self.dir / "script.py"
+        script.write_text(PYTHON)
+        learned = self.learn(sys.executable, script, "0.05", "init")
+        for how in ("init", "_exit", "exit", "raise", "abort", "exec", "return"):
+            for wait in ("0", "0.02", "0.05"):
+                with self.subTest(f"{how} after {wait} s"):
+                    done = self.compare(sys.executable, script, wait, how, SIMCUDA_SPEED="0.25",
+                                        state=self.state(learned))
+        self.assertIn("speculation: cuInit", done.messages)
+
+
+if __name__ == "__main__":
+    main()
