@@ -4,8 +4,8 @@
  *
  *   the region  written by the broker alone (sealed against future writes; programs map it
  *               read-only): the devices and the keeper.
- *   a page      written by one program alone: what it did, record by record. The broker maps it
- *               read-only and trusts nothing in it.
+ *   a page      written by one program alone: what it did, record by record. The broker copies
+ *               from it and trusts nothing in it.
  *
  *   keeper:  OFF --> STARTING --> WARM --> RELEASED     RELEASED, FAILED --> STARTING
  *                        |          |

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define CHECK_US 2000000 /* between looks at what nothing reports: driver, socket, GPUs */
+#define CHORE_US 20000   /* the longest that a client's end may go unseen (and a turn) */
 
 uint64_t broker_sooner(uint64_t a, uint64_t b)
 {
@@ -255,25 +256,47 @@ static int timeout_ms(const struct broker *broker, uint64_t now_us)
 	return next_us <= now_us ? 0 : (int)((next_us - now_us) / 1000 + 1);
 }
 
+static bool has_chores(const struct broker *broker, uint64_t now_us)
+{
+	return broker->unsettled || broker->parted.count || page_pool_wants(&broker->pages, now_us);
+}
+
+/* What no program waits for. Done when none does, but not put off without end. */
+static void do_chores(struct broker *broker, bool is_idle)
+{
+	uint64_t since_us = client_unsettled_since(broker), now_us = clock_monotonic_us();
+
+	if (!is_idle && !(since_us && now_us - since_us > CHORE_US))
+		return;
+	client_settle(broker);
+	parted_close_some(&broker->parted);
+	if (is_idle && !broker->unsettled)
+		page_pool_fill(&broker->pages, now_us);
+}
+
 int broker_run(struct broker *broker)
 {
 	int rc = 0;
 
-	while (!rc && !broker->is_leaving) {
+	while (rc >= 0 && !broker->is_leaving) {
 		uint64_t now_us = clock_monotonic_us();
 
 		if (now_us >= broker->next_check_us) {
 			broker->next_check_us = now_us + CHECK_US;
 			keeper_check_driver(&broker->keeper);
+			policy_check(broker);
 		}
 		keeper_tick(&broker->keeper, now_us);
 		prover_tick(&broker->prover, &broker->keeper, quiet_since_us(broker), now_us);
 		peer_tick(broker, now_us);
 		policy_tick(broker, now_us);
-		if (!broker->is_leaving)
-			rc = loop_turn(&broker->loop, timeout_ms(broker, now_us));
+		if (broker->is_leaving)
+			break;
+		rc = loop_turn(
+			&broker->loop, has_chores(broker, now_us) ? 0 : timeout_ms(broker, now_us));
+		do_chores(broker, rc == LOOP_IDLE);
 	}
-	return rc;
+	return rc < 0 ? rc : 0;
 }
 
 struct broker *broker_close(struct broker *broker)

@@ -8,6 +8,8 @@
 #include "broker/instance.h"
 #include "broker/keeper.h"
 #include "broker/loop.h"
+#include "broker/page.h"
+#include "broker/parted.h"
 #include "broker/prover.h"
 #include "hearth/region.h"
 
@@ -39,10 +41,14 @@ struct broker {
 	uint64_t listen_again_us; /* 0 = it listens */
 	int region_fd;            /* read-only */
 	struct hearth_region *region;
-	struct client *clients;
-	uint8_t *slots; /* one byte per slot: taken or free */
+	struct client *clients;   /* the newest first */
+	struct client *unsettled; /* the oldest that client_settle has not seen; those before it
+				   * in the list neither */
+	uint8_t *slots;           /* one byte per slot: taken or free */
+	struct page_pool pages;
 	struct peer *peers;
 	uint32_t peer_count;
+	struct parted parted;
 	struct keeper keeper;
 	struct prover prover;
 	struct history *history;

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "broker/broker.h"
 #include "broker/run.h"
-#include "region/segment.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -14,43 +13,29 @@
 #include <string.h>
 #include <unistd.h>
 
-static int find_slot(const struct broker *broker, uid_t uid, uint32_t *ret_slot)
+#define SETTLE_BATCH 64
+
+/* Ends the former run of the same living process, which has called exec or joined anew, and finds a
+ * slot. One walk: hundreds may wait. */
+static int find_slot(struct broker *broker, const struct socket_peer *peer, uint32_t *ret_slot)
 {
+	struct client *client = broker->clients;
 	uint32_t of_user = 0;
+	const uint8_t *free_slot;
 
-	for (const struct client *client = broker->clients; client; client = client->next)
-		of_user += client->peer.uid == uid;
-	if (of_user >= CLIENT_MAX_PER_USER)
+	while (client) {
+		struct client *next = client->next;
+
+		if (peer->pid > 0 && client->peer.pid == peer->pid)
+			client_remove(client, true);
+		else
+			of_user += client->peer.uid == peer->uid;
+		client = next;
+	}
+	free_slot = memchr(broker->slots, 0, CLIENT_MAX);
+	if (of_user >= CLIENT_MAX_PER_USER || !free_slot)
 		return -EAGAIN;
-	for (uint32_t i = 0; i < CLIENT_MAX; i++) {
-		if (!broker->slots[i]) {
-			*ret_slot = i + 1;
-			return 0;
-		}
-	}
-	return -EAGAIN;
-}
-
-/* The page: ours to read, the program's to write. Few system calls, since hundreds of programs may
- * wait for theirs at once. */
-static int make_page(uint32_t slot, const struct hearth_page **ret_page, int *ret_fd)
-{
-	void *memory = NULL;
-	int fd = -1, rc = segment_create("hearth-page", sizeof(struct hearth_page), &fd);
-
-	if (rc)
-		return rc;
-	rc = segment_init_page_file(fd, slot);
-	if (!rc)
-		rc = segment_seal(fd, false);
-	if (!rc)
-		rc = segment_map(fd, sizeof(struct hearth_page), false, &memory);
-	if (rc) {
-		close(fd);
-		return rc;
-	}
-	*ret_page = memory;
-	*ret_fd = fd;
+	*ret_slot = (uint32_t)(free_slot - broker->slots) + 1;
 	return 0;
 }
 
@@ -64,7 +49,8 @@ static void free_client(struct source *source)
 {
 	struct client *client = (struct client *)source;
 
-	segment_unmap(client->page, sizeof(*client->page));
+	if (client->page_fd >= 0)
+		close(client->page_fd);
 	free(client);
 }
 
@@ -89,6 +75,8 @@ void client_remove(struct client *client, bool has_run)
 		write_run(client);
 	log_debug("slot %u is free: %s, pid %d", client->slot, client->program, client->peer.pid);
 	broker->slots[client->slot - 1] = 0;
+	if (broker->unsettled == client)
+		broker->unsettled = client->previous;
 	if (client->previous)
 		client->previous->next = client->next;
 	else
@@ -111,20 +99,6 @@ static void on_exit_of_process(struct source *source, uint32_t events)
 	client_remove((struct client *)source, true);
 }
 
-/* The same living process again: it has called exec, or joined anew. */
-static void remove_former(struct broker *broker, pid_t pid)
-{
-	struct client *client = broker->clients;
-
-	while (client && pid > 0) {
-		struct client *next = client->next;
-
-		if (client->peer.pid == pid)
-			client_remove(client, true);
-		client = next;
-	}
-}
-
 /* Names end up on terminals: nothing that a program calls itself may command them. */
 static void copy_printable(char *ret_text, const char *text, size_t size)
 {
@@ -136,32 +110,27 @@ static void copy_printable(char *ret_text, const char *text, size_t size)
 }
 
 int client_join(struct broker *broker, const struct socket_peer *peer, int pidfd,
-	const struct wire_message *hello, struct client **ret_client, int *ret_page_fd)
+	const struct wire_message *hello, struct client **ret_client)
 {
-	struct client *client;
-	int page_fd = -1, rc;
+	struct client *client = calloc(1, sizeof(*client));
+	int rc;
 
-	remove_former(broker, peer->pid);
-	client = calloc(1, sizeof(*client));
 	if (!client) {
 		close(pidfd);
 		return -ENOMEM;
 	}
 	client->broker = broker;
 	client->peer = *peer;
+	client->page_fd = -1;
+	client->joined_us = clock_monotonic_us();
 	client->start_realtime_us = hello->start_realtime_us;
 	copy_printable(client->program, hello->program, sizeof(client->program));
 	copy_printable(client->task, hello->task, sizeof(client->task));
 	client->source = (struct source){
 		.fd = pidfd, .on_ready = on_exit_of_process, .on_gone = free_client};
-	rc = find_slot(broker, peer->uid, &client->slot);
+	rc = find_slot(broker, peer, &client->slot);
 	if (!rc)
-		rc = make_page(client->slot, &client->page, &page_fd);
-	if (!rc) {
-		rc = loop_add(&broker->loop, &client->source, EPOLLIN);
-		if (rc)
-			close(page_fd);
-	}
+		rc = page_take(&broker->pages, client->slot, &client->page_fd);
 	if (rc) {
 		close(pidfd);
 		free_client(&client->source);
@@ -172,8 +141,30 @@ int client_join(struct broker *broker, const struct socket_peer *peer, int pidfd
 	if (client->next)
 		client->next->previous = client;
 	broker->clients = client;
+	if (!broker->unsettled)
+		broker->unsettled = client;
 	set_count(broker, 1);
 	*ret_client = client;
-	*ret_page_fd = page_fd;
 	return 0;
+}
+
+uint64_t client_unsettled_since(const struct broker *broker)
+{
+	return broker->unsettled ? broker->unsettled->joined_us : 0;
+}
+
+void client_settle(struct broker *broker)
+{
+	for (int i = 0; i < SETTLE_BATCH && broker->unsettled; i++) {
+		struct client *client = broker->unsettled;
+		int rc = loop_add(&broker->loop, &client->source, EPOLLIN);
+
+		/* Its end could not be seen; what it did so far is kept. */
+		if (rc) {
+			log_error("cannot watch pid %d: %s", client->peer.pid, strerror(-rc));
+			client_remove(client, true);
+		} else {
+			broker->unsettled = client->previous;
+		}
+	}
 }

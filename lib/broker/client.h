@@ -7,14 +7,13 @@
 #include "region/wire.h"
 
 struct broker;
-struct hearth_page;
 
-/* Limits on what programs can make the broker hold (a page of 32 KiB and a descriptor each). */
+/* Limits on what programs can make the broker hold (a page of 32 KiB and two descriptors each). */
 #define CLIENT_MAX 4096
 #define CLIENT_MAX_PER_USER 1024
 
 struct client {
-	struct source source; /* the pidfd */
+	struct source source; /* the pidfd; watched from client_settle on */
 	struct broker *broker;
 	struct client *next, *previous;
 	uint32_t slot; /* from 1 */
@@ -22,13 +21,20 @@ struct client {
 	char program[32];
 	char task[64];
 	uint64_t start_realtime_us; /* as the program says */
-	const struct hearth_page *page;
+	int page_fd;
+	uint64_t joined_us;
 };
 
-/* Makes a client of the peer: takes `pidfd` in every case. 0 with a descriptor of the page, for the
- * peer and then to be closed; -EAGAIN where a limit is reached; or -errno. */
+/* Makes a client of the peer: takes `pidfd` in every case. 0; -EAGAIN where a limit is reached; or
+ * -errno. What the peer need not wait for is left to client_settle. */
 int client_join(struct broker *broker, const struct socket_peer *peer, int pidfd,
-	const struct wire_message *hello, struct client **ret_client, int *ret_page_fd);
+	const struct wire_message *hello, struct client **ret_client);
+
+/* Since when a client waits to be settled; 0 = none does. */
+uint64_t client_unsettled_since(const struct broker *broker);
+
+/* Begins to watch the processes of clients that are new, the oldest first, some in one go. */
+void client_settle(struct broker *broker);
 
 /* Forgets a client; `has_run` writes its run first. */
 void client_remove(struct client *client, bool has_run);

@@ -56,19 +56,27 @@ int loop_change(struct loop *loop, struct source *source, uint32_t events)
 	return control(loop, EPOLL_CTL_MOD, source, events);
 }
 
-void loop_remove(struct loop *loop, struct source *source)
+int loop_part(struct loop *loop, struct source *source)
 {
+	int fd = source->fd;
+
 	if (source->is_gone)
-		return;
-	if (source->fd >= 0) {
-		if (source->is_watched)
-			control(loop, EPOLL_CTL_DEL, source, 0);
-		close(source->fd);
-	}
+		return -1;
+	if (fd >= 0 && source->is_watched)
+		control(loop, EPOLL_CTL_DEL, source, 0);
 	source->fd = -1;
 	source->is_gone = true;
 	source->next_gone = loop->gone;
 	loop->gone = source;
+	return fd;
+}
+
+void loop_remove(struct loop *loop, struct source *source)
+{
+	int fd = loop_part(loop, source);
+
+	if (fd >= 0)
+		close(fd);
 }
 
 int loop_turn(struct loop *loop, int timeout_ms)
@@ -85,5 +93,5 @@ int loop_turn(struct loop *loop, int timeout_ms)
 			source->on_ready(source, events[i].events);
 	}
 	bury(loop);
-	return 0;
+	return count ? 0 : LOOP_IDLE;
 }

@@ -32,5 +32,10 @@ int loop_change(struct loop *loop, struct source *source, uint32_t events);
  * running batch ends. */
 void loop_remove(struct loop *loop, struct source *source);
 
-/* Waits at most timeout_ms (-1: for ever) and handles what is ready. 0 or -errno. */
+/* Stops watching and leaves the descriptor, which is returned, to the caller. on_gone as above. */
+int loop_part(struct loop *loop, struct source *source);
+
+/* Waits at most timeout_ms (-1: for ever) and handles what is ready. 0, LOOP_IDLE where nothing
+ * was, or -errno. */
+#define LOOP_IDLE 1
 int loop_turn(struct loop *loop, int timeout_ms);

@@ -42,7 +42,7 @@ static void free_peer(struct source *source)
 	free(source);
 }
 
-static void remove_peer(struct peer *peer)
+static void unlink_peer(struct peer *peer)
 {
 	struct broker *broker = peer->broker;
 	struct peer **at = &broker->peers;
@@ -51,7 +51,34 @@ static void remove_peer(struct peer *peer)
 		at = &(*at)->next;
 	*at = peer->next;
 	broker->peer_count--;
-	loop_remove(&broker->loop, &peer->source);
+}
+
+static void remove_peer(struct peer *peer)
+{
+	unlink_peer(peer);
+	loop_remove(&peer->broker->loop, &peer->source);
+}
+
+/* The same, but the connection is closed when there is time for it. */
+static void part_with(struct peer *peer)
+{
+	struct broker *broker = peer->broker;
+
+	unlink_peer(peer);
+	parted_add(&broker->parted, loop_part(&broker->loop, &peer->source));
+}
+
+static bool is_out_of_descriptors(int rc)
+{
+	return rc == -EMFILE || rc == -ENFILE;
+}
+
+/* Whether there are descriptors again where they have run out. */
+static bool free_descriptors(struct broker *broker)
+{
+	bool had_parted = parted_close_all(&broker->parted);
+
+	return page_pool_drop(&broker->pages, clock_monotonic_us()) || had_parted;
 }
 
 static void answer(
@@ -106,16 +133,23 @@ static int open_pidfd(struct peer *peer, int *ret_pidfd)
 	return 0;
 }
 
+static int make_client(
+	struct peer *peer, const struct wire_message *hello, struct client **ret_client)
+{
+	int pidfd = -1, rc = open_pidfd(peer, &pidfd);
+
+	return rc ? rc : client_join(peer->broker, &peer->cred, pidfd, hello, ret_client);
+}
+
 static void on_hello(struct peer *peer, const struct wire_message *hello)
 {
 	struct broker *broker = peer->broker;
 	struct wire_message welcome;
 	struct client *client;
-	int pidfd = -1, fds[2], rc;
+	int rc = make_client(peer, hello, &client);
 
-	rc = open_pidfd(peer, &pidfd);
-	if (!rc)
-		rc = client_join(broker, &peer->cred, pidfd, hello, &client, &fds[1]);
+	if (is_out_of_descriptors(rc) && free_descriptors(broker))
+		rc = make_client(peer, hello, &client);
 	if (rc) {
 		refuse(peer, rc);
 		return;
@@ -123,12 +157,10 @@ static void on_hello(struct peer *peer, const struct wire_message *hello)
 	wire_init(&welcome, WIRE_WELCOME);
 	welcome.size = sizeof(struct hearth_region);
 	welcome.slot = client->slot;
-	fds[0] = broker->region_fd;
-	rc = wire_send(peer->source.fd, &welcome, fds, 2);
-	close(fds[1]);
+	rc = wire_send(peer->source.fd, &welcome, (int[]){broker->region_fd, client->page_fd}, 2);
 	if (rc) /* it has given up by now */
 		client_remove(client, false);
-	remove_peer(peer);
+	part_with(peer);
 }
 
 static void on_status(struct peer *peer)
@@ -266,14 +298,15 @@ static bool is_over_limit(const struct broker *broker, uid_t uid)
 	return of_user >= PEER_MAX_PER_USER;
 }
 
-static void add_peer(struct broker *broker, int fd)
+/* Serves a new connection if its request is there, as it mostly is; else returns it. */
+static struct peer *add_peer(struct broker *broker, int fd)
 {
 	struct peer *peer = calloc(1, sizeof(*peer));
 
 	if (!peer || socket_peer(fd, &peer->cred) || is_over_limit(broker, peer->cred.uid)) {
 		free(peer);
 		close(fd);
-		return;
+		return NULL;
 	}
 	peer->broker = broker;
 	peer->deadline_us = clock_monotonic_us() + REQUEST_US;
@@ -281,9 +314,16 @@ static void add_peer(struct broker *broker, int fd)
 	peer->next = broker->peers;
 	broker->peers = peer;
 	broker->peer_count++;
-	/* The request is mostly there already; then the loop need not watch at all. */
 	on_ready(&peer->source, EPOLLIN);
-	if (!peer->source.is_gone && loop_add(&broker->loop, &peer->source, EPOLLIN))
+	return peer->source.is_gone ? NULL : peer;
+}
+
+/* Looks once more, since a request follows its connection at once, before it bothers the loop. */
+static void watch_peer(struct peer *peer)
+{
+	if (!peer->source.is_gone && peer->waits_for == WAIT_REQUEST)
+		on_ready(&peer->source, EPOLLIN);
+	if (!peer->source.is_gone && loop_add(&peer->broker->loop, &peer->source, EPOLLIN))
 		remove_peer(peer);
 }
 
@@ -300,27 +340,42 @@ static void resume_listening(struct broker *broker)
 	broker->listen_again_us = 0;
 }
 
+/* The next connection: 0, with none where one was lost on its way; or -errno. */
+static int take(struct broker *broker, int *ret_fd)
+{
+	int fd, rc;
+
+	if (broker->peer_count >= PEER_MAX) {
+		pause_listening(broker);
+		return -EAGAIN;
+	}
+	fd = accept4(broker->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	rc = fd < 0 ? -errno : 0;
+	*ret_fd = fd;
+	if (rc == -EINTR || rc == -ECONNABORTED ||
+		(is_out_of_descriptors(rc) && free_descriptors(broker)))
+		return 0;
+	if (is_out_of_descriptors(rc) || rc == -ENOBUFS || rc == -ENOMEM) {
+		log_error("cannot take a connection: %s", strerror(-rc));
+		pause_listening(broker);
+	}
+	return rc;
+}
+
 void peer_accept(struct broker *broker)
 {
-	for (int i = 0; i < ROUND; i++) {
-		int fd;
+	struct peer *early[ROUND];
+	size_t count = 0;
+	int fd;
 
-		if (broker->peer_count >= PEER_MAX) {
-			pause_listening(broker);
-			return;
-		}
-		fd = accept4(broker->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd >= 0) {
-			add_peer(broker, fd);
-		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-			   errno == ENOMEM) {
-			log_error("cannot take a connection: %s", strerror(errno));
-			pause_listening(broker);
-			return;
-		} else if (errno != EINTR && errno != ECONNABORTED) {
-			return;
-		}
+	for (int i = 0; i < ROUND && !take(broker, &fd); i++) {
+		struct peer *peer = fd >= 0 ? add_peer(broker, fd) : NULL;
+
+		if (peer)
+			early[count++] = peer;
 	}
+	for (size_t i = 0; i < count; i++)
+		watch_peer(early[i]);
 }
 
 void peer_tick(struct broker *broker, uint64_t now_us)
@@ -355,4 +410,5 @@ void peer_remove_all(struct broker *broker)
 {
 	while (broker->peers)
 		remove_peer(broker->peers);
+	free_descriptors(broker);
 }

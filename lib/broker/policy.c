@@ -33,7 +33,11 @@ void policy_tick(struct broker *broker, uint64_t now_us)
 
 	if (leave_us && now_us >= leave_us)
 		broker_leave(broker, "no client has come for so long");
-	else if (!instance_is_ours(&broker->instance))
+}
+
+void policy_check(struct broker *broker)
+{
+	if (!instance_is_ours(&broker->instance))
 		broker_leave(broker, "its socket is gone");
 	else if (broker->keeper.had_devices && !broker->options.is_system &&
 		 machine_gpu_count(MACHINE_GPU_FOLDER) == 0)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/json_out.h"
 #include "broker/client.h"
+#include "broker/page.h"
 #include "region/record.h"
 
 #include <errno.h>
@@ -128,7 +129,8 @@ static void write_records(struct json_out *out, const struct hearth_page *page, 
 }
 
 static void write_run(struct json_out *out, const struct client *client, enum run_exit how,
-	uint64_t now_realtime_us, const struct record_totals *totals)
+	uint64_t now_realtime_us, const struct hearth_page *page,
+	const struct record_totals *totals)
 {
 	static const char *const exit_names[] = {
 		[RUN_UNKNOWN] = "unknown", [RUN_EXITED] = "exited", [RUN_KILLED] = "killed"};
@@ -156,30 +158,44 @@ static void write_run(struct json_out *out, const struct client *client, enum ru
 	json_out_u64(out, "cuda_hidden_us", totals->hidden_us);
 	json_out_u64(out, "native_estimate_us", sum(totals->visible_us, totals->hidden_us));
 	json_out_u64(out, "records_lost", totals->records_lost);
-	write_records(out, client->page, totals->record_count);
+	write_records(out, page, totals->record_count);
 	json_out_object_end(out);
 	json_out_newline(out);
+}
+
+/* Of the page as it is now: what is checked is what is written. */
+static int make_line(const struct client *client, uint64_t now_realtime_us,
+	const struct hearth_page *page, char *line, size_t *ret_length)
+{
+	struct record_totals totals;
+	struct json_out out;
+	enum run_exit how;
+
+	record_totals(page, &totals);
+	how = exit_of(client->source.fd, client->peer.pid, totals.flags);
+	json_out_begin(&out, line, LINE_MAX_BYTES);
+	write_run(&out, client, how, now_realtime_us, page, &totals);
+	return json_out_end(&out, ret_length);
 }
 
 int run_line(
 	const struct client *client, uint64_t now_realtime_us, char **ret_line, size_t *ret_length)
 {
 	struct record_totals totals;
-	struct json_out out;
-	enum run_exit how;
+	struct hearth_page *page;
 	char *line;
-	int rc;
+	int rc = page_read_totals(client->page_fd, &totals);
 
-	record_totals(client->page, &totals);
+	if (rc)
+		return rc;
 	if (!totals.record_count && !(totals.flags & HEARTH_PAGE_USES_CUDA))
 		return RUN_EMPTY;
+	page = malloc(sizeof(*page));
 	line = malloc(LINE_MAX_BYTES);
-	if (!line)
-		return -ENOMEM;
-	how = exit_of(client->source.fd, client->peer.pid, totals.flags);
-	json_out_begin(&out, line, LINE_MAX_BYTES);
-	write_run(&out, client, how, now_realtime_us, &totals);
-	rc = json_out_end(&out, ret_length);
+	rc = page && line ? page_read(client->page_fd, page) : -ENOMEM;
+	if (!rc)
+		rc = make_line(client, now_realtime_us, page, line, ret_length);
+	free(page);
 	if (rc) {
 		free(line);
 		return rc;

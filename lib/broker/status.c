@@ -115,9 +115,9 @@ static void write_keeper(struct json_out *out, const struct broker *broker, uint
 
 static void write_client(struct json_out *out, const struct client *client)
 {
-	struct record_totals totals;
+	struct record_totals totals = {0};
 
-	record_totals(client->page, &totals);
+	page_read_totals(client->page_fd, &totals);
 	json_out_object_begin(out, NULL);
 	json_out_u64(out, "slot", client->slot);
 	json_out_i64(out, "pid", client->peer.pid);

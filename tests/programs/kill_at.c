@@ -2,7 +2,7 @@
  * one of libc's functions, counted from the first connection it takes.
  *
  *   KILL_AT=FUNCTION:N:before|after    accept4 getsockopt recvmsg epoll_ctl memfd_create fcntl
- *                                      ftruncate pwrite mmap sendmsg close */
+ *                                      ftruncate pread pwrite sendmsg close */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -80,9 +79,9 @@ SHOWN ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t offset)
 	AROUND("pwrite", ssize_t, REAL(pwrite64)(fd, bytes, size, offset));
 }
 
-SHOWN void *mmap64(void *address, size_t size, int protection, int flags, int fd, off64_t offset)
+SHOWN ssize_t pread64(int fd, void *bytes, size_t size, off64_t offset)
 {
-	AROUND("mmap", void *, REAL(mmap64)(address, size, protection, flags, fd, offset));
+	AROUND("pread", ssize_t, REAL(pread64)(fd, bytes, size, offset));
 }
 
 SHOWN int close(int fd)

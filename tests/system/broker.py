@@ -36,6 +36,36 @@ def descriptors_of(ancillary):
     return list(found)
 
 
+def descriptors(pid):
+    """What a process has open: {number: target}."""
+    found = {}
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found[int(name)] = os.readlink(f"/proc/{pid}/fd/{name}")
+        except FileNotFoundError:
+            pass
+    return found
+
+
+def pages_of(pid):
+    """How many programs' pages a broker holds: its clients', and those made ahead."""
+    return sum("hearth-page" in target for target in descriptors(pid).values())
+
+
+def others_of(pid):
+    """How many other descriptors it has: pages are made ahead as time allows."""
+    return sum("hearth-page" not in target for target in descriptors(pid).values())
+
+
+def cpu_seconds(pid):
+    """What a process has used, all its threads together."""
+    spent = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+            spent += int(file.read().split()[0])
+    return spent / 1e9
+
+
 class BrokerTest(harness.SystemTest):
     def setUp(self):
         super().setUp()

@@ -9,23 +9,7 @@ import time
 from pathlib import Path
 
 import harness
-from broker import BrokerTest, DONE, REFUSED, STOP
-
-
-def descriptors(pid):
-    """What a process has open: {number: target}."""
-    found = {}
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            found[int(name)] = os.readlink(f"/proc/{pid}/fd/{name}")
-        except FileNotFoundError:
-            pass
-    return found
-
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
-        return int(file.read().split()[0]) / 1e9
+from broker import BrokerTest, DONE, REFUSED, STOP, cpu_seconds, descriptors, others_of, pages_of
 
 
 class Life(BrokerTest):
@@ -257,14 +241,17 @@ class Slots(BrokerTest):
         self.assertEqual(self.status()["client_count"], 1)
 
     def test_a_program_of_a_full_broker_goes_alone(self):
-        # As many descriptors as it needs for itself and a few clients.
+        # As many descriptors as it needs for itself and a few clients. The pages that it has made
+        # ahead stand in the way first.
         broker = self.start("--retain=none")
-        own = len(descriptors(broker.pid))
+        self.until(lambda: pages_of(broker.pid) > 100, "no pages are made ahead")
+        own = others_of(broker.pid)
         subprocess.run(["prlimit", f"--pid={broker.pid}", f"--nofile={own + 4}:{own + 4}"],
                        check=True)
         clients = [self.start_client() for _ in range(8)]
         joined = [client for client in clients if client.joined[0] == 0]
         self.assertTrue(0 < len(joined) < 8)
+        self.assertLess(pages_of(broker.pid), 8)
         # Connections that it cannot take must not keep it busy either.
         waiting = [self.connect() for _ in range(8)]
         before = cpu_seconds(broker.pid)

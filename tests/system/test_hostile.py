@@ -9,7 +9,7 @@ import time
 
 import harness
 from broker import (BrokerTest, HELLO, JOIN_LIMIT_US, MAGIC, MESSAGE, REFUSED, RELEASE,
-                    STATUS, STOP, TEXT, VERSION, WELCOME, message)
+                    STATUS, STOP, TEXT, VERSION, WELCOME, message, others_of)
 
 REGION_SIZE = 128 + 64 * 128
 PAGE_SIZE = 256 + 254 * 128
@@ -245,7 +245,7 @@ class FalseProgram(BrokerTest):
 
     def test_descriptors_it_sends_are_closed(self):
         def held():
-            return len(os.listdir(f"/proc/{self.broker.pid}/fd"))
+            return others_of(self.broker.pid)
         self.still_serves()
         before = held()
         for count in (1, 2, 4, 100):
