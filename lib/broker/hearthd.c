@@ -15,11 +15,15 @@
 static int say_failure(
 	const struct broker_options *options, const struct settings *settings, int rc)
 {
+	char folder[ADDRESS_MAX] = "/tmp";
 	const char *where = settings->socket     ? settings->socket
 			    : options->is_system ? ADDRESS_SYSTEM
-						 : "the user's own socket";
+						 : folder;
 
-	if (rc == -ESRCH && options->job)
+	address_own_folder(folder, sizeof(folder));
+	if (where == folder && (rc == -EPERM || rc == -ENOTDIR))
+		fprintf(stderr, "hearthd: %s is not a folder that is yours alone\n", folder);
+	else if (rc == -ESRCH && options->job)
 		fprintf(stderr, "hearthd: the job's process %d is gone\n", (int)options->job);
 	else if (settings->socket && address_setting_fault(settings->socket))
 		fprintf(stderr, "hearthd: HEARTH_SOCKET=%s is %s\n", settings->socket,

@@ -172,7 +172,8 @@ class Detached(BrokerTest):
         self.socket.parent.mkdir(mode=0o755)
         done = self.run_program(harness.HEARTHD)
         self.assertEqual(done.returncode, 1)
-        self.assertIn(b"hearthd: cannot serve", done.stderr)
+        self.assertEqual(done.stderr, f"hearthd: {self.socket.parent} is not a folder that is "
+                                      "yours alone\n".encode())
 
     def test_the_environment_of_broker_and_keeper_is_clean(self):
         env = {**self.env, "CUDA_VISIBLE_DEVICES": "", "HEARTH_TASK": "x",
