@@ -23,10 +23,11 @@ def handler_name(row):
     return None if row.kind == "pass" else f"{row.kind}_{row.abi_symbol}"
 
 
-# The entry whose lookup is noticed, without a hook on dlsym: it is exported twice. What dlsym finds,
-# the default version, is an indirect function (IFUNC), so the loader calls into us. Relocations,
-# which name no version, are bound to the object's first one, a plain function: they may be of an
-# object that the loader relocates before us, and an IFUNC of ours would then run too early.
+# The entry whose lookup is noticed, without a hook on dlsym: it is exported twice. What dlsym
+# finds, the default version, is an indirect function (IFUNC), so the loader calls into us.
+# Relocations, which name no version, are bound to the object's first one, a plain function: they
+# may be of an object that the loader relocates before us, and an IFUNC of ours would then run too
+# early.
 NOTICED = "cuInit"
 NOTICED_VERSION, BOUND_VERSION = "HEARTH_LOOKUP", "HEARTH_BOUND"  # of cudart.map
 
