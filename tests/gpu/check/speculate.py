@@ -65,11 +65,18 @@ def _once(command, environment, log):
         raise RuntimeError(f"exit {done.returncode}: {done.stdout} {done.stderr[-500:]}")
     steps = {**json.loads(done.stdout), "wall": wall}
     if log:
-        for line in log.read_text(encoding="utf-8").splitlines():
-            record = json.loads(line)
-            if record["event"] == "exit":
-                steps["driver"] = record["cuda_visible_us"] / 1e3
+        steps["driver"] = _waited_us(log) / 1e3
     return steps
+
+
+def _waited_us(log):
+    """What the program waited in the driver until its first result. What comes later, up to the
+    releases at its exit, it would have waited natively too, and is no part of its start."""
+    records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    result_us = max(record["first_result_us"] for record in records
+                    if record["event"] == "exit")
+    return sum(record["visible_us"] for record in records
+               if record["event"] == "call" and record["at_us"] <= result_us)
 
 
 def _served(log):
