@@ -6,6 +6,7 @@ the undo self-test, and a state folder of their own: empty before run 1. A progr
 learns in some of the rounds only; in the others run 2 has a copy of what one run left."""
 import importlib.util
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -73,8 +74,8 @@ def _waited_us(log):
     """What the program waited in the driver until its first result. What comes later, up to the
     releases at its exit, it would have waited natively too, and is no part of its start."""
     records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    result_us = max(record["first_result_us"] for record in records
-                    if record["event"] == "exit")
+    results = [record["first_result_us"] for record in records if record["event"] == "exit"]
+    result_us = max((us for us in results if us), default=math.inf)
     return sum(record["visible_us"] for record in records
                if record["event"] == "call" and record["at_us"] <= result_us)
 
