@@ -22,6 +22,10 @@
 /* Of libc's ABI (Itanium C++ ABI, 3.3.5): what atexit in a shared object becomes. */
 int __cxa_atexit(void (*function)(void *), void *argument, void *object);
 
+/* Weak and by its oldest version: before glibc 2.34 it is in libpthread. */
+extern __typeof__(pthread_create) old_pthread_create __attribute__((weak));
+__asm__(".symver old_pthread_create, pthread_create@GLIBC_2.2.5");
+
 #define MAX_READS 384 /* 580.159.04 reads some 110 names, 126 times */
 #define NAME_SIZE 64
 #define MAX_EXITS 32 /* 580.159.04 registers 9 */
@@ -47,7 +51,7 @@ static struct {
 	unsigned int read_count;
 	bool is_spoilt; /* more was read than is remembered, or something was set */
 	struct env_read reads[MAX_READS];
-	unsigned int exit_count, registered_count;
+	unsigned int exit_count, registered_count, thread_count;
 	struct exit_handler exits[MAX_EXITS];
 } quiet;
 
@@ -173,6 +177,21 @@ static int hook_cxa_atexit(void (*function)(void *), void *argument, void *objec
 	return 0;
 }
 
+static int hook_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
+	void *(*function)(void *), void *argument)
+{
+	int error = old_pthread_create(ret_thread, attributes, function, argument);
+
+	if (!error && quiet_is_thread())
+		__atomic_fetch_add(&quiet.thread_count, 1, __ATOMIC_RELAXED);
+	return error;
+}
+
+unsigned int quiet_thread_count(void)
+{
+	return __atomic_load_n(&quiet.thread_count, __ATOMIC_RELAXED);
+}
+
 int quiet_snapshot(void)
 {
 	size_t count = 0, bytes = 0, size;
@@ -196,6 +215,7 @@ int quiet_snapshot(void)
 int quiet_prepare(const struct driver_copy *copy)
 {
 	const struct import_hook must = {"getenv", (void *)hook_getenv};
+	const struct import_hook threads = {"pthread_create", (void *)hook_pthread_create};
 	const struct import_hook hooks[] = {
 		{"secure_getenv", (void *)hook_getenv},
 		{"__secure_getenv", (void *)hook_getenv},
@@ -216,6 +236,8 @@ int quiet_prepare(const struct driver_copy *copy)
 	if (outcome <= 0)
 		return outcome ? outcome : -ENOEXEC;
 	outcome = imports_redirect(copy->map, hooks, sizeof(hooks) / sizeof(*hooks));
+	if (outcome >= 0 && old_pthread_create)
+		outcome = imports_redirect(copy->map, &threads, 1);
 	if (outcome >= 0)
 		outcome = imports_redirect(copy->map, quiet_files_hooks, quiet_files_hook_count);
 	return outcome < 0 ? outcome : 0;

@@ -47,6 +47,9 @@ void quiet_end(void);
  * threads for ever. (Where the program itself has initialised it, that is the program's affair.) */
 void quiet_choose_exits(bool are_run);
 
+/* How many threads the copy has begun on the quiet thread. */
+unsigned int quiet_thread_count(void);
+
 /* Do all variables that `stage` read still have the values it saw? Reads the live environment: call
  * it where the driver itself would. False also where too much was read to be remembered, or where
  * the copy tried to change the environment. `ret_name` (may be NULL) gets the first variable that

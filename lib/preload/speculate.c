@@ -1,7 +1,8 @@
 /* The speculative thread. It is created with all signals blocked, does cuInit and makes the context
  * that the program is about to ask for, in the program's own process, and ends when that is taken
- * or given back. It must never touch the live environment, and be inside the loader only while
- * is_loading says so. What it made is committed or undone by the program's own calls (claim.c). */
+ * or given back and the program has called cuInit. It must never touch the live environment, and be
+ * inside the loader only while is_loading says so. What it made is committed or undone by the
+ * program's own calls (claim.c). */
 #include "preload/speculate.h"
 
 #include "base/at_start.h"
@@ -22,6 +23,7 @@
 #include "preload/threads.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,6 +33,8 @@
 #define EXIT_LIMIT_US 5000000
 /* A program's thread that has the context in hand does not keep it longer. */
 #define GRASP_LIMIT_US 100000
+/* Until the program has called cuInit, it is looked so often whether it has ended but for us. */
+#define WATCH_US 1000000
 
 #define ATTRIBUTE_COMPUTE_MODE 20 /* CU_DEVICE_ATTRIBUTE_COMPUTE_MODE */
 
@@ -197,10 +201,19 @@ static void make_context(const struct profile_context *wanted, bool must_check_m
 		&speculation.context, speculation.context_rc ? CONTEXT_GIVEN_UP : CONTEXT_HELD);
 }
 
+/* A program whose main thread ends by itself goes on until its last thread ends, and libc then
+ * calls exit. The driver's threads, which it would not have by itself, do not count: so this does.
+ */
+static void end_if_last(void)
+{
+	if (is_open() && threads_are_last(1 + quiet_thread_count()))
+		exit(EXIT_SUCCESS);
+}
+
 /* Nobody asked in time. */
 static void give_back(void)
 {
-	uint64_t end_us = clock_monotonic_us() + decision.give_back_us, now_us;
+	uint64_t end_us = clock_monotonic_us() + decision.give_back_us, now_us, left_us;
 	uint32_t context;
 
 	for (;;) {
@@ -211,8 +224,10 @@ static void give_back(void)
 			return;
 		if (now_us >= end_us && context == CONTEXT_HELD)
 			break;
-		speculation_wait(&speculation.context, context,
-			now_us < end_us ? end_us - now_us : GRASP_LIMIT_US);
+		left_us = now_us < end_us ? end_us - now_us : GRASP_LIMIT_US;
+		speculation_wait(
+			&speculation.context, context, left_us < WATCH_US ? left_us : WATCH_US);
+		end_if_last();
 	}
 	if (claim_give_up())
 		log_info("speculation: the context on device %d is given back",
@@ -248,6 +263,10 @@ static void *run(void *unused)
 {
 	speculate();
 	speculation_write(&speculation.phase, PHASE_ENDED);
+	while (is_open()) {
+		speculation_wait(&speculation.verdict, VERDICT_OPEN, WATCH_US);
+		end_if_last();
+	}
 	return NULL;
 }
 

@@ -2,10 +2,14 @@
  * the caller's signal mask for longer than the creation takes. */
 #include "preload/threads.h"
 
+#include "base/status.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +25,9 @@ int __cxa_atexit(void (*function)(void *), void *argument, void *object);
 
 /* The size of the kernel's signal set, which rt_sigprocmask wants to be told. */
 #define KERNEL_SIGSET_BYTES 8
+
+/* Longer than what comes before the state in /proc/PID/stat (man 5 proc). */
+#define STAT_MAX 128
 
 int threads_start(void *(*function)(void *))
 {
@@ -49,4 +56,29 @@ void threads_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_ch
 void threads_at_exit(void (*function)(void *))
 {
 	__cxa_atexit(function, NULL, NULL);
+}
+
+/* The main thread stays a zombie while others live. Its task's file is that of the process. */
+static bool has_main_ended(void)
+{
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	char text[STAT_MAX], *name_end;
+	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (length <= 0)
+		return false;
+	text[length] = '\0';
+	name_end = strrchr(text, ')');
+	return name_end && name_end[1] == ' ' && name_end[2] == 'Z';
+}
+
+bool threads_are_last(unsigned int count)
+{
+	struct stat status;
+
+	/* A folder has two links, and here one more for each thread. */
+	return has_main_ended() && !status_of_path("/proc/self/task", &status) &&
+	       status.st_nlink <= 2 + 1 + (nlink_t)count;
 }

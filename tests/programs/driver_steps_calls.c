@@ -65,12 +65,39 @@ static void retain(int device)
 	printf("\n");
 }
 
-static void create(int device)
-{
-	uint64_t context = 0;
-	int rc = STEPS_CALL(cuCtxCreate_v2, P(&context), 0, (uint64_t)device);
+static uint64_t created;
 
-	printf("create %d: %s\n", rc, context ? "a context" : "none");
+/* "DEVICE" or "DEVICE,FLAGS". */
+static void create(const char *value)
+{
+	const char *comma = strchr(value, ',');
+	int rc;
+
+	created = 0;
+	rc = STEPS_CALL(cuCtxCreate_v2, P(&created), (uint64_t)(comma ? atoi(comma + 1) : 0),
+		(uint64_t)atoi(value));
+	printf("create %d: %s\n", rc, created ? "a context" : "none");
+}
+
+/* What the calling thread's stack of contexts looks like. */
+static void show_stack(void)
+{
+	uint64_t context = 0, popped[8];
+	unsigned int flags = 77, version = 77;
+	int device = -1, depth = 0, rc;
+
+	rc = STEPS_CALL(cuCtxGetDevice, P(&device));
+	printf("stack: device %d %d", rc, device);
+	rc = STEPS_CALL(cuCtxGetFlags, P(&flags));
+	printf(", flags %d %u", rc, flags);
+	STEPS_CALL(cuCtxGetCurrent, P(&context));
+	rc = STEPS_CALL(cuCtxGetApiVersion, context, P(&version));
+	printf(", version %d %u", rc, version);
+	while (depth < 8 && !STEPS_CALL(cuCtxPopCurrent_v2, P(&popped[depth])) && popped[depth])
+		depth++;
+	printf(", depth %d\n", depth);
+	while (depth > 0)
+		STEPS_CALL(cuCtxPushCurrent_v2, popped[--depth]);
 }
 
 static void set_flags(const char *value, int is_first_version)
@@ -161,7 +188,11 @@ int steps_driver(const char *step, const char *value)
 	else if (!strcmp(step, "error"))
 		show_error();
 	else if (!strcmp(step, "create"))
-		create(number);
+		create(value);
+	else if (!strcmp(step, "destroy"))
+		printf("destroy %d\n", STEPS_CALL(cuCtxDestroy_v2, created));
+	else if (!strcmp(step, "stack"))
+		show_stack();
 	else if (!strcmp(step, "work"))
 		work();
 	else if (!strcmp(step, "memory"))

@@ -112,6 +112,51 @@ class LearnedFlags(SpeculationTest):
                    "state=0", how="cold")
 
 
+class Created(SpeculationTest):
+    """A program that makes its own context, which was made ahead."""
+    LEARNED = ("sleep=40", "lookup", "init", "create=0,4")
+    CREATE = "cuCtxCreate_v2"
+
+    def steps(self, *steps, how):
+        done = self.compare_steps(READY, *steps)
+        self.assert_speculated(done)
+        self.assertEqual(done.how.get(self.CREATE), how, done.messages)
+
+    def test_it_is_adopted(self):
+        self.steps("init", "stack", "create=0,4", "stack", "work", "destroy", "stack", "destroy",
+                   "work", how="adopted")
+
+    def test_another_kind(self):
+        self.steps("init", "create=0,2", "stack", "work", "destroy", "stack", how="cold")
+        self.steps("init", "create=0", "stack", "work", "destroy", "stack", how="cold")
+
+    def test_two_of_them(self):
+        self.steps("init", "create=0,4", "create=0,4", "stack", "work", "destroy", "stack", "work",
+                   how="adopted")
+
+    def test_beside_the_primary_context(self):
+        self.steps("init", "state=0", "retain=0", "stack", "create=0,4", "stack", "work",
+                   "destroy", "stack", "work", "release=0", "state=0", how="adopted")
+        self.steps("init", "flags=0,2", "reset=0", "release=0", "state=0", "create=0,4", "stack",
+                   how="adopted")
+
+    def test_wrong_arguments(self):
+        self.compare_steps(READY, "init", "create=7,4", "create=0,512", "create=0,4", "stack")
+
+    def test_a_changed_environment(self):
+        self.steps("env=CUDA_VISIBLE_DEVICES=0", "init", "create=0,4", "stack", "work", how="cold")
+
+    def test_one_that_never_asks(self):
+        done = self.compare_steps("sleep=1200", "init", "stack", "memory", "create=0,4", "memory",
+                                  HEARTH_GIVE_BACK="1")
+        self.assertIn("is given back", done.messages)
+
+    def test_while_it_is_being_made(self):
+        for wait in (12, 20, 28):
+            self.compare_steps(f"sleep={wait}", "init", "create=0,4", "stack", "work", "destroy",
+                               "stack", SIMCUDA_SPEED="0.15")
+
+
 class TwoDevices(SpeculationTest):
     DEVICES = "2"
 

@@ -36,6 +36,15 @@ class Exit(SpeculationTest):
                 with self.subTest(f"{end} after {wait} ms"):
                     self.compare_steps(f"sleep={wait}", "init", f"end={end}", SIMCUDA_SPEED="0.25")
 
+    def test_the_main_thread_ends_alone(self):
+        for steps in ((), (READY,), (READY, "busythread=300"), (READY, "init=1")):
+            with self.subTest(steps):
+                begun = time.monotonic()
+                done = self.compare_steps(*steps, "end=thread")
+                self.assertLess(time.monotonic() - begun, 5)
+                self.assertIn("speculation: cuInit 0", done.messages)
+        done = self.compare_steps(READY, "end=thread", HEARTH_GIVE_BACK="1")
+
     def test_it_is_not_slower_to_leave_than_a_program_that_used_the_driver(self):
         begun = time.monotonic()
         self.under(STEPS, "sleep=150", "end=exit", SIMCUDA_SPEED="1")
