@@ -11,7 +11,20 @@
 #define HEADERS_MAX 64u
 #define NOTES_MAX 4096u
 
-static int find_in_notes(const char *notes, size_t size, size_t alignment, struct build_id *ret_id)
+/* A kind of note, by owner and type. */
+struct kind {
+	const char *owner;
+	size_t owner_size; /* with its NUL */
+	uint32_t type;
+};
+
+static const struct kind build_id_kind = {"GNU", sizeof("GNU"), NT_GNU_BUILD_ID};
+static const struct kind mark_kind = {
+	BUILD_ID_MARK_OWNER, sizeof(BUILD_ID_MARK_OWNER), BUILD_ID_MARK_TYPE};
+
+/* The first note of a kind; what it says is cut to BUILD_ID_MAX bytes. */
+static int find_in_notes(const char *notes, size_t size, size_t alignment, const struct kind *kind,
+	struct build_id *ret_id)
 {
 	size_t at = 0;
 
@@ -28,8 +41,8 @@ static int find_in_notes(const char *notes, size_t size, size_t alignment, struc
 		description = (name + note.n_namesz + alignment - 1) & ~(alignment - 1);
 		if (description > size || note.n_descsz > size - description)
 			return -ENOENT;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-			!memcmp(notes + name, "GNU", 4) && note.n_descsz) {
+		if (note.n_type == kind->type && note.n_namesz == kind->owner_size &&
+			!memcmp(notes + name, kind->owner, kind->owner_size) && note.n_descsz) {
 			*ret_id = (struct build_id){.size = note.n_descsz};
 			if (ret_id->size > BUILD_ID_MAX)
 				ret_id->size = BUILD_ID_MAX;
@@ -62,9 +75,10 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 	for (size_t i = 0; i < info->dlpi_phnum && !find->is_found; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
 
-		find->is_found = header->p_type == PT_NOTE &&
-				 !find_in_notes((const char *)info->dlpi_addr + header->p_vaddr,
-					 header->p_memsz, header->p_align, find->ret_id);
+		find->is_found =
+			header->p_type == PT_NOTE &&
+			!find_in_notes((const char *)info->dlpi_addr + header->p_vaddr,
+				header->p_memsz, header->p_align, &build_id_kind, find->ret_id);
 	}
 	return 1;
 }
@@ -82,7 +96,7 @@ int build_id_of_map(const struct link_map *map, struct build_id *ret_id)
 	return build_id_of_dynamic(map->l_ld, ret_id);
 }
 
-int build_id_of_file(int fd, struct build_id *ret_id)
+static int find_in_file(int fd, const struct kind *kind, struct build_id *ret_id)
 {
 	Elf64_Ehdr header;
 	char notes[NOTES_MAX];
@@ -103,16 +117,23 @@ int build_id_of_file(int fd, struct build_id *ret_id)
 		got = pread(fd, notes,
 			segment.p_filesz < sizeof(notes) ? segment.p_filesz : sizeof(notes),
 			(off_t)segment.p_offset);
-		if (got > 0 && !find_in_notes(notes, (size_t)got, segment.p_align, ret_id))
+		if (got > 0 && !find_in_notes(notes, (size_t)got, segment.p_align, kind, ret_id))
 			return 0;
 	}
 	return -ENOENT;
+}
+
+int build_id_of_file(int fd, struct build_id *ret_id)
+{
+	return find_in_file(fd, &build_id_kind, ret_id);
 }
 
 bool build_id_is_own(int fd)
 {
 	struct build_id own, other;
 
+	if (!find_in_file(fd, &mark_kind, &other))
+		return true;
 	return !build_id_of_dynamic(_DYNAMIC, &own) && !build_id_of_file(fd, &other) &&
 	       own.size == other.size && !memcmp(own.bytes, other.bytes, own.size);
 }

@@ -19,7 +19,12 @@ int build_id_of_map(const struct link_map *map, struct build_id *ret_id);
 /* The build-id in an ELF file, read with pread. 0, -ENOENT, -ENOEXEC. */
 int build_id_of_file(int fd, struct build_id *ret_id);
 
-/* Whether the file is the very object that this code is part of: the same build-id. */
+/* The note that marks libhearth.so and its alias, of whatever version. */
+#define BUILD_ID_MARK_OWNER "Hearth"
+#define BUILD_ID_MARK_TYPE 1
+
+/* Whether the file is Hearth's: it bears that mark, or is the very object that this code is part
+ * of, the same build-id. */
 bool build_id_is_own(int fd);
 
 /* Lower-case hexadecimal, NUL-terminated. */

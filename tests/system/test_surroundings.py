@@ -2,6 +2,7 @@
 """What programs are run in: limits, logs that nobody reads, other libraries, the loader's own
 settings. A program runs on as it would without Hearth."""
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -112,6 +113,23 @@ class Surroundings(harness.SystemTest):
         for more in ({"HEARTH": "0"}, {"HEARTH": "1"}, {"HEARTH_DRIVER": str(harness.SIM)}):
             self.assert_as_plain(self.run_program(
                 SIMPLE, env={**env, "LD_PRELOAD": harness.PRELOADS, **more}))
+
+    @harness.plain_only
+    def test_another_hearth_is_not_taken_for_the_driver(self):
+        """Of another version, that is with another build-id; or the alias."""
+        note = subprocess.run(["readelf", "-nW", harness.PRELOAD], stdout=subprocess.PIPE,
+                              text=True, check=True).stdout
+        own = bytes.fromhex(re.search(r"Build ID: ([0-9a-f]+)", note)[1])
+        text = harness.PRELOAD.read_bytes()
+        self.assertEqual(text.count(own), 1)
+        other = self.dir / "libcuda.so.1"
+        other.write_bytes(text.replace(own, own[::-1]))
+        alias = harness.PRELOAD.with_name("libhearth-alias.so")
+        (self.dir / alias.name).symlink_to(alias)
+        found = str(harness.SIM.parent)
+        for env in ({"HEARTH_DRIVER": str(other), "LD_LIBRARY_PATH": found},
+                    {"HEARTH_DRIVER": str(alias), "LD_LIBRARY_PATH": found}):
+            self.assert_as_plain(self.run_program(SIMPLE, env=self.preloaded(**env)))
 
     def build_deep(self, text, main):
         """A program, and a library that the loader relocates and starts before ours: one that a
