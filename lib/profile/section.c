@@ -50,8 +50,8 @@ struct profile_section *profile_section_make(
 	const struct profile_section *known = profile_section(profile, build_id, model);
 	struct profile_section *section;
 
-	/* A run that never came to know its GPU counts for the only one that is known; and if it was
-	 * the first, its section is the GPU's from now on. */
+	/* A run that never came to know its GPU counts for the only one that is known; and if it
+	 * was the first, its section is the GPU's from now on. */
 	if (!known)
 		known = profile_section(profile, build_id, *model ? "" : NULL);
 	if (known) {
