@@ -79,7 +79,7 @@ struct hearth_page {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t size;
-	uint32_t slot; /* this client's number */
+	uint32_t slot; /* written by the program: its number, as WELCOME says; 0 = none */
 	uint64_t reserved0[6];
 	/* Written by the program. */
 	uint32_t flags;             /* HEARTH_PAGE_* */

@@ -130,7 +130,7 @@ int client_join(struct broker *broker, const struct socket_peer *peer, int pidfd
 		.fd = pidfd, .on_ready = on_exit_of_process, .on_gone = free_client};
 	rc = find_slot(broker, peer, &client->slot);
 	if (!rc)
-		rc = page_take(&broker->pages, client->slot, &client->page_fd);
+		rc = page_take(&broker->pages, &client->page_fd);
 	if (rc) {
 		close(pidfd);
 		free_client(&client->source);

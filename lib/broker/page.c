@@ -17,8 +17,7 @@ static int make(int *ret_fd)
 
 	if (rc)
 		return rc;
-	/* The slot is written when somebody has it; the memory for it is taken now. */
-	rc = segment_init_page_file(fd, 0);
+	rc = segment_init_page_file(fd);
 	if (!rc)
 		rc = segment_seal(fd, false);
 	if (rc) {
@@ -29,22 +28,11 @@ static int make(int *ret_fd)
 	return 0;
 }
 
-int page_take(struct page_pool *pool, uint32_t slot, int *ret_fd)
+int page_take(struct page_pool *pool, int *ret_fd)
 {
-	int fd = -1, rc = 0;
-
-	if (pool->count)
-		fd = pool->fds[--pool->count];
-	else
-		rc = make(&fd);
-	if (rc)
-		return rc;
-	rc = segment_init_page_file(fd, slot);
-	if (rc) {
-		close(fd);
-		return rc;
-	}
-	*ret_fd = fd;
+	if (!pool->count)
+		return make(ret_fd);
+	*ret_fd = pool->fds[--pool->count];
 	return 0;
 }
 

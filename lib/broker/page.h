@@ -21,7 +21,7 @@ struct page_pool {
 
 /* A sealed page that nobody else has, all 0 behind its header: from the pool, or made now. The
  * descriptor is the caller's. 0 or -errno. */
-int page_take(struct page_pool *pool, uint32_t slot, int *ret_fd);
+int page_take(struct page_pool *pool, int *ret_fd);
 
 /* Whether page_pool_fill has something to do. */
 bool page_pool_wants(const struct page_pool *pool, uint64_t now_us);

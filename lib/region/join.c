@@ -66,6 +66,8 @@ static int receive_welcome(int fd, struct join *ret_join)
 		rc = -EPROTO;
 	else
 		rc = map_both(fds, ret_join);
+	if (!rc)
+		ret_join->page->slot = welcome.slot;
 	socket_close_all(fds, count);
 	return rc;
 }
@@ -136,7 +138,7 @@ int join_broker(const struct settings *settings, const char *program, uint64_t s
 	rc = say_hello(settings, &hello, ret_join);
 	if (rc) {
 		memset(&private_page, 0, sizeof(private_page));
-		segment_init_page(&private_page, 0);
+		segment_init_page(&private_page);
 		*ret_join = (struct join){.page = &private_page};
 	}
 	ret_join->page->start_realtime_us = start_realtime_us;

@@ -167,18 +167,17 @@ int segment_map_page(int fd, struct hearth_page **ret_page)
 	return 0;
 }
 
-void segment_init_page(struct hearth_page *page, uint32_t slot)
+void segment_init_page(struct hearth_page *page)
 {
 	page->version = HEARTH_REGION_VERSION;
 	page->size = sizeof(*page);
-	page->slot = slot;
 	page->magic = HEARTH_PAGE_MAGIC;
 }
 
-int segment_init_page_file(int fd, uint32_t slot)
+int segment_init_page_file(int fd)
 {
 	const uint32_t head[] = {
-		HEARTH_PAGE_MAGIC, HEARTH_REGION_VERSION, sizeof(struct hearth_page), slot};
+		HEARTH_PAGE_MAGIC, HEARTH_REGION_VERSION, sizeof(struct hearth_page)};
 
 	static_assert(
 		offsetof(struct hearth_page, slot) == 3 * sizeof(uint32_t), "header of a page");

@@ -41,7 +41,7 @@ int segment_map_region(int fd, const struct hearth_region **ret_region);
 int segment_map_page(int fd, struct hearth_page **ret_page);
 
 /* Writes the header of a page that nobody else sees yet; the rest must be 0. */
-void segment_init_page(struct hearth_page *page, uint32_t slot);
+void segment_init_page(struct hearth_page *page);
 
 /* The same through the page's descriptor. 0 or -errno. */
-int segment_init_page_file(int fd, uint32_t slot);
+int segment_init_page_file(int fd);

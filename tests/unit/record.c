@@ -13,7 +13,7 @@ static struct hearth_page page;
 static void clear(void)
 {
 	memset(&page, 0, sizeof(page));
-	segment_init_page(&page, 7);
+	segment_init_page(&page);
 }
 
 TestSuite(record, .init = clear);
