@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -38,6 +39,7 @@ int state_dir_make(const char *path)
 {
 	char part[PATH_MAX];
 	size_t length = strlen(path);
+	bool is_read_only = false; /* said of folders that are there too */
 
 	if (length >= sizeof(part))
 		return -ENAMETOOLONG;
@@ -46,8 +48,11 @@ int state_dir_make(const char *path)
 		if (part[i] != '/' && part[i])
 			continue;
 		part[i] = 0;
-		if (mkdir(part, 0700) < 0 && errno != EEXIST && (i == length || errno != EROFS))
-			return -errno;
+		if (mkdir(part, 0700) < 0 && errno != EEXIST) {
+			if (i == length || errno != EROFS)
+				return is_read_only && errno == ENOENT ? -EROFS : -errno;
+			is_read_only = true;
+		}
 		part[i] = path[i];
 	}
 	return 0;

@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import unittest
 
 import harness
 from compiled import compile_c
@@ -130,6 +131,17 @@ class Surroundings(harness.SystemTest):
         for env in ({"HEARTH_DRIVER": str(other), "LD_LIBRARY_PATH": found},
                     {"HEARTH_DRIVER": str(alias), "LD_LIBRARY_PATH": found}):
             self.assert_as_plain(self.run_program(SIMPLE, env=self.preloaded(**env)))
+
+    @unittest.skipIf(os.geteuid(), "only root can mount")
+    @harness.plain_only
+    def test_a_read_only_state_folder_is_called_so(self):
+        state = self.dir / "state"
+        mount = f'mount -t tmpfs -o ro none "{state}" && "{harness.HEARTH}" doctor --prove'
+        if self.run_program("unshare", "-m", "true").returncode:
+            self.skipTest("no mount namespaces here")
+        done = self.run_program("unshare", "-m", "sh", "-c", mount)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"Read-only file system", done.stdout + done.stderr)
 
     def build_deep(self, text, main):
         """A program, and a library that the loader relocates and starts before ours: one that a
