@@ -194,7 +194,7 @@ unsigned int quiet_thread_count(void)
 
 int quiet_snapshot(void)
 {
-	size_t count = 0, bytes = 0, size;
+	size_t count = 0, bytes = 0, size, left;
 	char **copy, *text;
 
 	while (environ && environ[count])
@@ -204,9 +204,18 @@ int quiet_snapshot(void)
 	if (copy == MAP_FAILED)
 		return -errno;
 	text = (char *)(copy + count + 1);
-	for (size_t i = 0; i < count; i++) {
-		copy[i] = text;
-		text = stpcpy(text, environ[i]) + 1;
+	left = bytes;
+	for (size_t i = 0; i < count && environ[i]; i++) {
+		size_t length = strnlen(environ[i], left);
+
+		/* Another thread of the program is changing it. */
+		if (length >= left) {
+			munmap(copy, size);
+			return -EAGAIN;
+		}
+		copy[i] = memcpy(text, environ[i], length);
+		text += length + 1;
+		left -= length + 1;
 	}
 	quiet.snapshot = (const char *const *)copy;
 	return 0;

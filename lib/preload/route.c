@@ -189,6 +189,11 @@ static int open_driver(const void *caller)
 	return rc;
 }
 
+bool route_locate(const void *caller)
+{
+	return choose_path(caller);
+}
+
 int route_open(const void *caller)
 {
 	int kept = errno, rc;

@@ -31,6 +31,10 @@ void route_refresh(void);
  */
 void route_retarget(struct link_map *fresh);
 
+/* Decides which file the driver is, if that has not been done; false where there is none. Reads the
+ * environment: before another thread opens it, call this on one of the program's. */
+bool route_locate(const void *caller);
+
 /* Opens the driver and fills the tables, if that has not been done. `caller` is an address in the
  * object that asks. 0; -ENOENT where there is no driver, -ELIBACC where the loader refuses it. */
 int route_open(const void *caller);

@@ -46,6 +46,7 @@ AT_START_DATA static uint32_t decided;
 AT_START_DATA static bool is_ready;      /* the constructor has run */
 AT_START_DATA static bool was_looked_up; /* before that */
 static uint32_t is_started;
+static int rank; /* the launcher's, read where the program could read it */
 
 static bool is_open(void)
 {
@@ -134,7 +135,7 @@ static bool choose_device(struct device_decision *ret_decision)
 	for (int i = 0; i < count; i++)
 		if (!speculation.driver.attribute(&mode, ATTRIBUTE_COMPUTE_MODE, i))
 			devices[i].compute_mode = (uint32_t)mode;
-	decide_device(&situation, count, decide_rank_of_environment(), devices, ret_decision);
+	decide_device(&situation, count, rank, devices, ret_decision);
 	log_debug("speculation: device %d: %s", ret_decision->device, ret_decision->reason);
 	return ret_decision->device >= 0 && ret_decision->context_count;
 }
@@ -210,6 +211,16 @@ static void end_if_last(void)
 		exit(EXIT_SUCCESS);
 }
 
+static bool give_up(void)
+{
+	bool was_held;
+
+	quiet_begin(QUIET_CONTEXT);
+	was_held = claim_give_up();
+	quiet_end();
+	return was_held;
+}
+
 /* Nobody asked in time. */
 static void give_back(void)
 {
@@ -229,7 +240,7 @@ static void give_back(void)
 			&speculation.context, context, left_us < WATCH_US ? left_us : WATCH_US);
 		end_if_last();
 	}
-	if (claim_give_up())
+	if (give_up())
 		log_info("speculation: the context on device %d is given back",
 			speculation.wanted.device);
 }
@@ -237,6 +248,7 @@ static void give_back(void)
 static void speculate(void)
 {
 	struct device_decision device = {.device = -1};
+	bool is_chosen;
 
 	speculation.what = decision.what;
 	speculation_write(&speculation.phase, PHASE_INIT);
@@ -250,12 +262,15 @@ static void speculate(void)
 	speculation_write(&speculation.phase, PHASE_INIT_DONE);
 	if (speculation.init_rc || is_over())
 		return;
-	if (!choose_device(&device))
+	quiet_begin(QUIET_CONTEXT);
+	is_chosen = choose_device(&device);
+	quiet_end();
+	if (!is_chosen)
 		return;
 	speculation_write(&speculation.phase, PHASE_CONTEXT);
 	make_context(&device.contexts[0], device.must_check_memory);
 	if (is_over())
-		claim_give_up();
+		give_up();
 	give_back();
 }
 
@@ -316,8 +331,9 @@ static void start_thread(void)
 
 	if (!__atomic_compare_exchange_n(
 		    &is_started, &none, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ||
-		quiet_snapshot())
+		quiet_snapshot() || !route_locate(NULL))
 		return;
+	rank = decide_rank_of_environment();
 	speculation.pid = getpid();
 	claim_note_process();
 	speculation_write(&speculation.phase, PHASE_STARTED);
