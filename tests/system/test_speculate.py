@@ -113,7 +113,8 @@ class Always(SpeculationTest):
                          done.messages)
 
     def test_with_a_pid_it_does_not_hold_for_its_children(self):
-        done = self.under(STEPS, *self.STEPS, wrap=self.exec_as("$$", "sh", "-c", "\"$@\"; :", "sh"))
+        child = self.exec_as("$$", "sh", "-c", "\"$@\"; :", "sh")
+        done = self.under(STEPS, *self.STEPS, wrap=child)
         self.assertEqual(done.how[INIT], "cold")
 
 

@@ -71,7 +71,8 @@ class Fork(SpeculationTest):
                                        SIMCUDA_SPEED="0.2")
 
     def test_many_children(self):
-        """200 rounds from the very start, where the driver takes a tenth of its times; then from a parent that has used it."""
+        """200 rounds from the very start, where the driver takes a tenth of its times; then from a
+        parent that has used it."""
         done = self.compare_steps("forks=200", "init", "retain=0", "work", SIMCUDA_SPEED="0.1")
         self.assert_speculated(done)
         done = self.compare_steps(READY, "init", "retain=0", "forks=50", "work")
