@@ -204,7 +204,9 @@ int route_open(const void *caller)
 	if (rc)
 		return rc;
 	rc = open_driver(caller);
-	if (rc)
+	/* What failed on the speculative thread, which has no caller, may succeed for the program:
+	 * that may have closed the loader's own descriptor meanwhile. */
+	if (rc && caller)
 		__atomic_store_n(&open_error, rc, __ATOMIC_RELEASE);
 	errno = kept;
 	return rc;
