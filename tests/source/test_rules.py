@@ -26,6 +26,11 @@ def code(path):
     return STRING.sub('""', COMMENT.sub(" ", (tree.ROOT / path).read_text()))
 
 
+# Where the program's main thread has ended and only the driver's threads, which it would not have
+# by itself, are left: libc's own end is then called for it.
+ALLOWED = {"lib/preload/speculate.c": ["exit("]}
+
+
 class Rules(unittest.TestCase):
     def test_the_environment_is_read_in_one_place(self):
         for path in tree.sources(".c", ".h"):
@@ -64,7 +69,7 @@ class Rules(unittest.TestCase):
         forbidden = re.compile(r"\b(?:printf|puts|fprintf|perror|exit|_exit|abort)\s*\(")
         for path in tree.sources(".c", folders=PRELOADED):
             with self.subTest(path=str(path)):
-                self.assertEqual(forbidden.findall(code(path)), [])
+                self.assertEqual(forbidden.findall(code(path)), ALLOWED.get(str(path), []))
 
 
 if __name__ == "__main__":
