@@ -11,5 +11,5 @@
  * already and none was started; or -errno (-ENOENT: there is no hearthd there). Must be called
  * while the process has one thread. */
 #define SPAWN_RUNNING 1
-#define SPAWN_LIMIT_US 20000
+#define SPAWN_LIMIT_US 50000
 int broker_spawn(const struct settings *settings, const char *path);

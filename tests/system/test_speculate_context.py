@@ -220,7 +220,7 @@ class GiveBack(SpeculationTest):
         self.addCleanup(process.kill)
         return process
 
-    def wait_for(self, mib, limit_s=10):
+    def wait_for(self, mib, limit_s=30):
         end = time.monotonic() + limit_s
         while (used := self.used_mib()) != mib and time.monotonic() < end:
             time.sleep(0.05)
@@ -231,7 +231,7 @@ class GiveBack(SpeculationTest):
         process = self.start("sleep=20000", HEARTH_GIVE_BACK="1")
         self.wait_for(528)
         self.wait_for(4)
-        self.assertLess(time.monotonic() - begun, 5)
+        self.assertLess(time.monotonic() - begun, 10)
         self.assertIsNone(process.poll())
 
     def test_one_that_asks_afterwards(self):
@@ -248,7 +248,7 @@ class GiveBack(SpeculationTest):
                                    HEARTH_GIVE_BACK="1", SIMCUDA_SPEED="0.3")
 
     def test_a_squash_leaves_no_context_behind(self):
-        process = self.start(READY, "env=CUDA_VISIBLE_DEVICES=0", "init", "retain=0", "sleep=5000")
+        process = self.start(READY, "env=CUDA_VISIBLE_DEVICES=0", "init", "retain=0", "sleep=60000")
         self.wait_for(528)
         self.assertIsNone(process.poll())
 
