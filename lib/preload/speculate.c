@@ -256,6 +256,7 @@ static void speculate(void)
 		return;
 	if (!open_driver()) {
 		speculation.init_rc = CUDA_ERROR_NOT_FOUND;
+		gate_open();
 		return;
 	}
 	make_init();

@@ -220,11 +220,11 @@ class GiveBack(SpeculationTest):
         self.addCleanup(process.kill)
         return process
 
-    def wait_for(self, mib, limit_s=30):
+    def wait_for(self, *mib, limit_s=30):
         end = time.monotonic() + limit_s
-        while (used := self.used_mib()) != mib and time.monotonic() < end:
+        while (used := self.used_mib()) not in mib and time.monotonic() < end:
             time.sleep(0.05)
-        self.assertEqual(used, mib)
+        self.assertIn(used, mib)
 
     def test_a_program_that_never_asks(self):
         begun = time.monotonic()
@@ -249,7 +249,8 @@ class GiveBack(SpeculationTest):
 
     def test_a_squash_leaves_no_context_behind(self):
         process = self.start(READY, "env=CUDA_VISIBLE_DEVICES=0", "init", "retain=0", "sleep=60000")
-        self.wait_for(528)
+        # Nor more than the 4 MiB of an old copy that had come as far as its own cuInit.
+        self.wait_for(528, 532)
         self.assertIsNone(process.poll())
 
 
