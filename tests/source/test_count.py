@@ -31,6 +31,11 @@ class Count(unittest.TestCase):
                             "stderr": stderr}) + "\n"
                 for number, (verdict, stderr) in enumerate(tests)))
 
+    def add_again(self, name, number, result):
+        """That test's second result, alone."""
+        (self.work / name / "meson-logs/testlog-again.json").write_text(json.dumps(
+            {"name": f"{name} {number}", "result": result, "stdout": "", "stderr": ""}) + "\n")
+
     def count(self):
         """Exit status and last line."""
         (self.work / "builds").write_text("".join(self.builds))
@@ -54,6 +59,16 @@ class Count(unittest.TestCase):
     def test_a_crash_is_one_of_criterions_failures(self):
         self.add("gcc", "OK", [("FAIL", CRITERION.format(3, 1, 1))])
         self.assertEqual(self.count(), (1, "4 passed, 1 failed, 0 skipped"))
+
+    def test_what_passes_alone_has_passed(self):
+        self.add("gcc", "OK", [("OK", ""), ("FAIL", "")])
+        self.add_again("gcc", 1, "OK")
+        self.assertEqual(self.count(), (0, "3 passed, 0 failed, 0 skipped"))
+
+    def test_what_fails_twice_has_failed(self):
+        self.add("gcc", "OK", [("OK", ""), ("FAIL", "")])
+        self.add_again("gcc", 1, "FAIL")
+        self.assertEqual(self.count(), (1, "2 passed, 1 failed, 0 skipped"))
 
     def test_programs_that_say_nothing_count_once(self):
         self.add("gcc", "OK", [("OK", ""), ("SKIP", "")])
