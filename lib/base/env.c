@@ -3,6 +3,7 @@
 #include "base/env.h"
 
 #include "base/at_start.h"
+#include "base/env_copy.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -16,9 +17,18 @@ static const struct env_info table[ENV_COUNT] = {
 #undef OTHER
 };
 
+static char *const *source; /* NULL: the live environment */
+
+void env_use(char *const *entries)
+{
+	__atomic_store_n(&source, entries, __ATOMIC_RELEASE);
+}
+
 const char *env_get(enum env_id id)
 {
-	const char *value = getenv(table[id].name);
+	char *const *entries = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
+	const char *value =
+		entries ? env_copy_find(entries, table[id].name) : getenv(table[id].name);
 
 	return value && *value ? value : NULL;
 }

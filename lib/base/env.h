@@ -26,6 +26,10 @@ const char *env_get(enum env_id id);
 /* The same by the name of a row. NULL also for a name that is in no row. */
 const char *env_get_named(const char *name);
 
+/* From now on env_get reads these entries (NULL-terminated; they must stay) instead of the live
+ * environment, which another thread may be changing: env_copy.h. */
+void env_use(char *const *entries);
+
 /* What the driver's own getenv(name) returns: any name, empty values included. Only for the imports
  * of a driver copy that stand redirected, and for comparing what such reads saw. */
 char *env_get_for_driver(const char *name);

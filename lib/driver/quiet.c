@@ -4,6 +4,7 @@
 #include "driver/quiet.h"
 
 #include "base/env.h"
+#include "base/env_copy.h"
 #include "driver/imports.h"
 #include "driver/loaded.h"
 #include "driver/loader.h"
@@ -44,7 +45,7 @@ struct exit_handler {
 static struct {
 	struct driver_copy copy;
 	struct loaded libc, own;
-	const char *const *snapshot; /* "NAME=VALUE", NULL-terminated */
+	char *const *snapshot; /* "NAME=VALUE", NULL-terminated */
 	pthread_t thread;
 	atomic_bool is_begun;
 	enum quiet_stage stage;
@@ -72,16 +73,6 @@ enum quiet_stage quiet_stage(void)
 	return quiet.stage;
 }
 
-static const char *find_in(const char *const *environment, const char *name)
-{
-	size_t length = strlen(name);
-
-	for (; *environment; environment++)
-		if (!strncmp(*environment, name, length) && (*environment)[length] == '=')
-			return *environment + length + 1;
-	return NULL;
-}
-
 static void record_read(const char *name, const char *value)
 {
 	struct env_read *entry;
@@ -107,7 +98,7 @@ static char *hook_getenv(const char *name)
 
 	if (!quiet_is_thread())
 		return env_get_for_driver(name);
-	value = find_in(quiet.snapshot, name);
+	value = env_copy_find(quiet.snapshot, name);
 	record_read(name, value);
 	return (char *)value;
 }
@@ -194,31 +185,12 @@ unsigned int quiet_thread_count(void)
 
 int quiet_snapshot(void)
 {
-	size_t count = 0, bytes = 0, size, left;
-	char **copy, *text;
+	struct env_copy copy;
+	int error = env_copy_take(&copy);
 
-	while (environ && environ[count])
-		bytes += strlen(environ[count++]) + 1;
-	size = (count + 1) * sizeof(*copy) + bytes;
-	copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (copy == MAP_FAILED)
-		return -errno;
-	text = (char *)(copy + count + 1);
-	left = bytes;
-	for (size_t i = 0; i < count && environ[i]; i++) {
-		size_t length = strnlen(environ[i], left);
-
-		/* Another thread of the program is changing it. */
-		if (length >= left) {
-			munmap(copy, size);
-			return -EAGAIN;
-		}
-		copy[i] = memcpy(text, environ[i], length);
-		text += length + 1;
-		left -= length + 1;
-	}
-	quiet.snapshot = (const char *const *)copy;
-	return 0;
+	if (!error)
+		quiet.snapshot = copy.entries;
+	return error;
 }
 
 int quiet_prepare(const struct driver_copy *copy)

@@ -5,6 +5,7 @@
 
 #include "base/at_start.h"
 #include "base/clock.h"
+#include "base/env_copy.h"
 #include "base/log.h"
 #include "driver/build_id.h"
 #include "preload/route.h"
@@ -47,11 +48,11 @@ static void count_fork(void)
 	__atomic_fetch_add(&forks, 1, __ATOMIC_RELAXED);
 }
 
-static uint64_t hash_environment(void)
+static uint64_t hash_environment(char *const *entry)
 {
 	uint64_t sum = 0;
 
-	for (char **entry = environ; entry && *entry; entry++) {
+	for (; entry && *entry; entry++) {
 		uint64_t hash = HASH_START;
 		size_t i = 0;
 
@@ -86,10 +87,10 @@ static bool is_done(const uint32_t *once)
 	return __atomic_load_n(once, __ATOMIC_ACQUIRE) == ONCE_DONE;
 }
 
-static void take(struct moment *moment, uint64_t at_us)
+static void take(struct moment *moment, uint64_t at_us, char *const *environment)
 {
 	moment->at_us = at_us;
-	moment->environment = hash_environment();
+	moment->environment = hash_environment(environment);
 	moment->forks = __atomic_load_n(&forks, __ATOMIC_RELAXED);
 }
 
@@ -101,15 +102,15 @@ static bool is_observed(void)
 void observe_begin(void)
 {
 	observed = getpid();
-	take(&began, start_monotonic_us());
+	take(&began, start_monotonic_us(), environ);
 	threads_at_fork(NULL, count_fork, NULL);
 }
 
-void observe_lookup(void)
+void observe_lookup(char *const *environment)
 {
 	if (!is_observed() || !is_first(&looked_up.once))
 		return;
-	take(&looked_up, clock_monotonic_us());
+	take(&looked_up, clock_monotonic_us(), environment);
 	set_done(&looked_up.once);
 }
 
@@ -117,10 +118,12 @@ void observe_call(void)
 {
 	bool is_looked_up = is_done(&looked_up.once);
 	const struct moment *before = is_looked_up ? &looked_up : &began;
+	struct env_copy copy;
 
-	if (!is_observed() || !is_first(&called.once))
+	if (!is_observed() || !is_first(&called.once) || env_copy_take(&copy))
 		return;
-	take(&called, clock_monotonic_us());
+	take(&called, clock_monotonic_us(), copy.entries);
+	env_copy_drop(&copy);
 	seen.is_used = true;
 	seen.start_lead_us = called.at_us - began.at_us;
 	if (is_looked_up) {

@@ -11,8 +11,8 @@
 /* From the constructor. */
 void observe_begin(void);
 
-/* cuInit was looked up; the first time counts. */
-void observe_lookup(void);
+/* cuInit was looked up, in this environment; the first time counts. */
+void observe_lookup(char *const *environment);
 
 /* The program is about to call cuInit: what it has done so far. The first time counts. */
 void observe_call(void);

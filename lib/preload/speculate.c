@@ -7,6 +7,8 @@
 
 #include "base/at_start.h"
 #include "base/clock.h"
+#include "base/env.h"
+#include "base/env_copy.h"
 #include "base/log.h"
 #include "driver/locate.h"
 #include "driver/quiet.h"
@@ -384,6 +386,22 @@ void speculate_begin(int argc, char **argv)
 		speculate_looked_up();
 }
 
+/* Another thread of the program may be changing the environment: it is copied once, and the copy is
+ * what Hearth reads from then on. */
+static void note_lookup(void)
+{
+	static uint32_t is_noted;
+	uint32_t no = 0;
+	struct env_copy copy;
+
+	if (!__atomic_compare_exchange_n(
+		    &is_noted, &no, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+		env_copy_take(&copy))
+		return;
+	env_use(copy.entries);
+	observe_lookup(copy.entries);
+}
+
 void speculate_looked_up(void)
 {
 	int kept = errno;
@@ -393,7 +411,7 @@ void speculate_looked_up(void)
 		return;
 	}
 	client_note_lookup();
-	observe_lookup();
+	note_lookup();
 	if (speculation_read(&speculation.phase) == PHASE_NONE)
 		decide();
 	if (is_to_begin())

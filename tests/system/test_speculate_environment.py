@@ -107,7 +107,9 @@ class Changed(SpeculationTest):
                     "lookup", READY, f"env=CUDA_VISIBLE_DEVICES={value}", *AFTERWARDS,
                     state=state)
         done = self.compare_steps("env=CUDA_VISIBLE_DEVICES=1", "lookup", READY, *AFTERWARDS)
-        self.assertIn("squash", done.messages)
+        # What a busy machine has taught may be to start at the lookup, which is late enough.
+        if "the lookup comes early enough" not in done.messages:
+            self.assertIn("squash", done.messages)
 
     def test_the_program_that_does_so_is_not_speculated_again(self):
         state = self.state()
@@ -130,7 +132,7 @@ class Busy(SpeculationTest):
         self.assert_speculated(done)
 
     def test_while_another_thread_looks_up(self):
-        for _ in range(20):
+        for _ in range(60):
             done = self.under(STEPS, "busythread=8", "lookup", "sleep=4", "init", "retain=0")
             self.assertEqual((done.returncode, done.stderr), (0, b""), done.messages)
 
