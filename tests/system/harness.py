@@ -38,6 +38,10 @@ class SystemTest(unittest.TestCase):
                     if not name.startswith(("HEARTH", "CUDA", "SIMCUDA", "LD_", "XDG_"))}
         for name in ("run", "state"):
             (self.dir / name).mkdir(mode=0o700)
+        # A folder of another user's in PATH would make "not found" a "permission denied".
+        self.env["PATH"] = os.pathsep.join(
+            folder for folder in self.env.get("PATH", os.defpath).split(os.pathsep)
+            if os.access(folder, os.X_OK))
         self.env.update(XDG_RUNTIME_DIR=str(self.dir / "run"),
                         XDG_STATE_HOME=str(self.dir / "state"),
                         SIMCUDA_MACHINE=str(self.dir / "machine"),
