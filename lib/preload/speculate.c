@@ -387,34 +387,38 @@ void speculate_begin(int argc, char **argv)
 }
 
 /* Another thread of the program may be changing the environment: it is copied once, and the copy is
- * what Hearth reads from then on. */
-static void note_lookup(void)
+ * what Hearth reads from then on. False where another lookup does so, or no copy can be had. */
+static bool copy_environment(struct env_copy *ret_copy)
 {
-	static uint32_t is_noted;
+	static uint32_t is_begun;
 	uint32_t no = 0;
-	struct env_copy copy;
 
 	if (!__atomic_compare_exchange_n(
-		    &is_noted, &no, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
-		env_copy_take(&copy))
-		return;
-	env_use(copy.entries);
-	observe_lookup(copy.entries);
+		    &is_begun, &no, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
+		env_copy_take(ret_copy))
+		return false;
+	env_use(ret_copy->entries);
+	return true;
 }
 
 void speculate_looked_up(void)
 {
 	int kept = errno;
+	struct env_copy copy;
+	bool is_first;
 
 	if (!is_ready) {
 		was_looked_up = true;
 		return;
 	}
 	client_note_lookup();
-	note_lookup();
+	is_first = copy_environment(&copy);
 	if (speculation_read(&speculation.phase) == PHASE_NONE)
 		decide();
 	if (is_to_begin())
 		start_thread();
+	/* Last, so that what this took is not taken for the program's lead. */
+	if (is_first)
+		observe_lookup(copy.entries);
 	errno = kept;
 }

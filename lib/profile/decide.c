@@ -106,7 +106,8 @@ static void choose_moment(const struct situation *situation, struct start_decisi
 	bool is_early_allowed = is_start_allowed(situation);
 
 	decision->moment = DECIDE_AT_LOOKUP;
-	if (from_lookup >= needed + needed * DECIDE_MARGIN_PERCENT / 100) {
+	if (from_lookup >= DECIDE_LEAD_MIN_US &&
+		from_lookup >= needed + needed * DECIDE_MARGIN_PERCENT / 100) {
 		decision->reason = "the lookup comes early enough";
 		return;
 	}

@@ -213,6 +213,8 @@ Test(decide, the_two_moments)
 			0, true, DECIDE_CONTEXT, DECIDE_AT_LOOKUP},
 		{"fits behind the lookup without it", 900 * MS, 162 * MS, 10 * MS, 120 * MS, 0, 0,
 			true, DECIDE_CONTEXT, DECIDE_AT_START},
+		{"and is ready before the call", 40 * MS, 1 * MS, 100, 100, 0, 0, true,
+			DECIDE_CONTEXT, DECIDE_AT_START},
 		{"durations not known", 900 * MS, 399 * MS, 0, 0, 0, 0, true, DECIDE_CONTEXT,
 			DECIDE_AT_START},
 		{"durations not known, long lead", 900 * MS, 400 * MS, 0, 0, 0, 0, true,
