@@ -28,18 +28,18 @@ class Eager(SystemTest):
     def test_first_run_finds_it_done(self):
         for more in ((), ("--report",)):
             with self.subTest(more=more):
-                how = self.how(*more, "--eager", "--", PROGRAMS / "simple_driver", "after=200")
+                how = self.how(*more, "--eager", "--", PROGRAMS / "simple_driver", "after=600")
                 self.assertEqual(how["cuInit"], "speculated")
                 self.assertEqual(how["cuDevicePrimaryCtxRetain"], "speculated")
                 self.forget()
 
     def test_without_it_a_first_run_only_learns(self):
-        how = self.how("--", PROGRAMS / "simple_driver", "after=200")
+        how = self.how("--", PROGRAMS / "simple_driver", "after=600")
         self.assertIn(how["cuInit"], ("cold", "warm"))
 
     def test_does_not_hold_for_what_the_program_starts(self):
         how = self.how("--eager", "--", "/bin/sh", "-c",
-                       f"{PROGRAMS / 'simple_driver'} after=200; exit $?")
+                       f"{PROGRAMS / 'simple_driver'} after=600; exit $?")
         self.assertIn(how["cuInit"], ("cold", "warm"))
 
     def forget(self):
