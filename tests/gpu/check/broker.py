@@ -35,8 +35,9 @@ class Broker:
         return self.context.hearth_environment(self.socket, **more)
 
     def start(self, retain="init"):
-        """Start, and wait until the keeper is warm; returns the seconds that took. Where hearthd
-        keeps no GPU because its power is managed at run time, that is said and overruled."""
+        """Start, and wait until the keeper is warm, or with "none" until it serves; returns the
+        seconds that took. Where hearthd keeps no GPU because its power is managed at run time, that
+        is said and overruled."""
         try:
             return self._start(retain, *self.more_options)
         except PowerManaged as refusal:
@@ -56,7 +57,7 @@ class Broker:
             if self.process.poll() is not None:
                 raise BrokerError(f"hearthd ended with {self.process.returncode}: {self._said()}")
             keeper = (self.status() or {}).get("keeper", {})
-            if keeper.get("state") == "warm":
+            if keeper.get("state") == "warm" or (keeper and retain == "none"):
                 return time.monotonic() - begin
             if keeper.get("state") == "off" and "power" in (keeper.get("reason") or ""):
                 self.stop()
