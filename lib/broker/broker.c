@@ -11,6 +11,7 @@
 #include "region/segment.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -21,8 +22,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CHECK_US 2000000 /* between looks at what nothing reports: driver, socket, GPUs */
-#define CHORE_US 20000   /* the longest that a client's end may go unseen (and a turn) */
+#define OTHER_DESCRIPTORS 64 /* the loop's, the keeper's, the history's, copies of drivers */
+#define CHECK_US 2000000     /* between looks at what nothing reports: driver, socket, GPUs */
+#define CHORE_US 20000       /* the longest that a client's end may go unseen (and a turn) */
 
 uint64_t broker_sooner(uint64_t a, uint64_t b)
 {
@@ -164,6 +166,23 @@ static void lift_limits(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
+/* A table of descriptors that grows beside a second thread waits until no processor looks at the
+ * old one: 5 to 20 ms, in which nobody would be served. So it has its size before there is one. */
+static void widen_descriptor_table(const struct broker *broker)
+{
+	const int clients = broker->options.is_system ? CLIENT_MAX : CLIENT_MAX_PER_USER;
+	const rlim_t most = 2 * (rlim_t)clients + PEER_MAX + PAGE_POOL_MAX + OTHER_DESCRIPTORS;
+	struct rlimit limit;
+	int last;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || !limit.rlim_cur)
+		return;
+	last = fcntl(broker->loop.epoll, F_DUPFD_CLOEXEC,
+		(int)(limit.rlim_cur < most ? limit.rlim_cur : most) - 1);
+	if (last >= 0)
+		close(last);
+}
+
 static int find_address(const struct broker *broker, struct address *ret_address)
 {
 	if (broker->options.is_system && !broker->settings.socket) {
@@ -198,6 +217,8 @@ static int assemble(struct broker *broker)
 
 	lift_limits();
 	rc = loop_open(&broker->loop);
+	if (!rc)
+		widen_descriptor_table(broker);
 	if (!rc && broker->options.job)
 		rc = policy_watch_job(broker);
 	if (!rc)

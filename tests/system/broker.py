@@ -81,11 +81,11 @@ class BrokerTest(harness.SystemTest):
                 broker.kill()
             broker.wait()
 
-    def start(self, *options, env=None, wait=True, user=None):
+    def start(self, *options, env=None, wait=True, **more):
         """hearthd in the foreground, as a child; returns when it serves."""
         broker = subprocess.Popen([harness.HEARTHD, "--foreground", *options],
                                   env=env or self.env, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.DEVNULL, user=user)
+                                  stdout=subprocess.DEVNULL, **more)
         self.brokers.append(broker)
         if wait:
             self.until(self.serves, f"hearthd ended with {broker.poll()}, or never served")

@@ -1,5 +1,6 @@
 """Brokers and programs that die at any moment: the other side goes on."""
 import random
+import resource
 import signal
 import subprocess
 import threading
@@ -17,6 +18,8 @@ LATER = (("epoll_ctl", 1), ("close", 1), ("memfd_create", 1), ("ftruncate", 1), 
          ("fcntl", 1))
 END = (("pread", 1), ("epoll_ctl", 2), ("close", 3))
 PAGES_AHEAD = 320
+CLIENTS_OF_A_USER = 1024
+LOW_LIMIT = 40  # descriptors
 MOMENTS = 200
 SEED = 7
 STORM_LIMIT_US = 5000000
@@ -209,6 +212,26 @@ class Storm(BrokerTest):
         self.assertLess(slowest_us, STORM_LIMIT_US)
         self.assertGreater(joined, 0)
         self.until(lambda: self.status()["client_count"] == 0, "slots stay taken")
+        self.join()
+        self.assertIsNone(broker.poll())
+
+    @harness.plain_only
+    def test_its_table_of_descriptors_never_grows(self):
+        broker = self.start("--retain=none")
+
+        def table():
+            with open(f"/proc/{broker.pid}/status", encoding="ascii") as lines:
+                return int(next(line for line in lines if line.startswith("FDSize:")).split()[1])
+        self.assertGreaterEqual(table(), 2 * CLIENTS_OF_A_USER + PAGES_AHEAD)
+        at_start = table()
+        self.until(lambda: pages_of(broker.pid) == PAGES_AHEAD, "no pages are made ahead")
+        self.run_program(harness.PROGRAMS / "join_storm", 300)
+        self.assertEqual(table(), at_start)
+
+    @harness.plain_only
+    def test_its_table_of_descriptors_stays_within_a_low_limit(self):
+        broker = self.start("--retain=none", preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_NOFILE, (LOW_LIMIT, LOW_LIMIT)))
         self.join()
         self.assertIsNone(broker.poll())
 
