@@ -62,6 +62,20 @@ struct find {
 	bool is_found;
 };
 
+int build_id_of_phdr(const struct dl_phdr_info *info, struct build_id *ret_id)
+{
+	ret_id->size = 0;
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+
+		if (header->p_type == PT_NOTE &&
+			!find_in_notes((const char *)info->dlpi_addr + header->p_vaddr,
+				header->p_memsz, header->p_align, &build_id_kind, ret_id))
+			return 0;
+	}
+	return -ENOENT;
+}
+
 static int visit(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct find *find = data;
@@ -72,14 +86,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 			 info->dlpi_addr + info->dlpi_phdr[i].p_vaddr == (uintptr_t)find->dynamic;
 	if (!is_it)
 		return 0;
-	for (size_t i = 0; i < info->dlpi_phnum && !find->is_found; i++) {
-		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-
-		find->is_found =
-			header->p_type == PT_NOTE &&
-			!find_in_notes((const char *)info->dlpi_addr + header->p_vaddr,
-				header->p_memsz, header->p_align, &build_id_kind, find->ret_id);
-	}
+	find->is_found = !build_id_of_phdr(info, find->ret_id);
 	return 1;
 }
 

@@ -16,6 +16,9 @@ struct build_id {
 /* The build-id of a loaded object. 0, or -ENOENT where it has none. */
 int build_id_of_map(const struct link_map *map, struct build_id *ret_id);
 
+/* Same, of one that dl_iterate_phdr visits. */
+int build_id_of_phdr(const struct dl_phdr_info *info, struct build_id *ret_id);
+
 /* The build-id in an ELF file, read with pread. 0, -ENOENT, -ENOEXEC. */
 int build_id_of_file(int fd, struct build_id *ret_id);
 

@@ -73,8 +73,8 @@ static uint32_t count_records(const struct profile_extension *extension)
 	return count;
 }
 
-int extension_add(
-	struct profile_extension *extension, uint32_t type, const void *payload, uint32_t length)
+int extension_reserve(
+	struct profile_extension *extension, uint32_t type, uint32_t length, void **ret_payload)
 {
 	struct head head = {type, length};
 	uint64_t size = sizeof(head) + padded(length);
@@ -87,10 +87,31 @@ int extension_add(
 		return -ENOSPC;
 	memset(at, 0, size);
 	memcpy(at, &head, sizeof(head));
-	if (length)
-		memcpy(at + sizeof(head), payload, length);
 	extension->size += (uint32_t)size;
+	*ret_payload = at + sizeof(head);
 	return 0;
+}
+
+int extension_add(
+	struct profile_extension *extension, uint32_t type, const void *payload, uint32_t length)
+{
+	void *place;
+	int rc = extension_reserve(extension, type, length, &place);
+
+	if (!rc && length)
+		memcpy(place, payload, length);
+	return rc;
+}
+
+void extension_remove_at(struct profile_extension *extension, uint32_t at)
+{
+	struct extension_record record;
+	uint32_t next = at;
+
+	if (!extension_next(extension, &next, &record))
+		return;
+	memmove(extension->data + at, extension->data + next, extension->size - next);
+	extension->size -= next - at;
 }
 
 uint32_t extension_remove(struct profile_extension *extension, uint32_t type)

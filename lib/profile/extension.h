@@ -31,5 +31,12 @@ bool extension_next(
 int extension_add(
 	struct profile_extension *extension, uint32_t type, const void *payload, uint32_t length);
 
+/* The same with a payload of zeros, which the caller then fills. */
+int extension_reserve(
+	struct profile_extension *extension, uint32_t type, uint32_t length, void **ret_payload);
+
+/* Removes the record at that offset; what follows moves there. */
+void extension_remove_at(struct profile_extension *extension, uint32_t at);
+
 /* Removes all records of a type; returns how many. */
 uint32_t extension_remove(struct profile_extension *extension, uint32_t type);
