@@ -178,8 +178,8 @@ static int export(struct request *request)
 			"profile: '%s' names %zu programs: say which one by its id",
 			request->words[0], profiles.count);
 	if (!rc && !strcmp(path, "-") && isatty(STDOUT_FILENO))
-		rc = command_fail(
-			COMMAND_USAGE, "profile: a profile is not for a terminal: name a file");
+		rc = command_fail(COMMAND_USAGE, "profile: a profile is not for a terminal: name a "
+						 "file, or redirect into one");
 	if (!rc) {
 		const struct profiles_entry *entry = &profiles.entries[0];
 

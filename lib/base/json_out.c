@@ -2,6 +2,8 @@
  * writes past the caller's buffer, calls nothing that reads the locale. */
 #include "base/json_out.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -20,39 +22,6 @@ static void put_char(struct json_out *out, char byte)
 	put(out, &byte, 1);
 }
 
-/* Bytes of the UTF-8 sequence at `text`, 0 where it is none: no overlong forms, no surrogates,
- * nothing above U+10FFFF (Unicode, table 3-7). */
-static size_t sequence_length(const unsigned char *text, size_t length)
-{
-	unsigned char low = 0x80, high = 0xbf;
-	size_t count;
-
-	if (text[0] < 0x80)
-		return 1;
-	if (text[0] >= 0xc2 && text[0] <= 0xdf)
-		count = 2;
-	else if ((text[0] & 0xf0) == 0xe0)
-		count = 3;
-	else if (text[0] >= 0xf0 && text[0] <= 0xf4)
-		count = 4;
-	else
-		return 0;
-	if (text[0] == 0xe0)
-		low = 0xa0;
-	else if (text[0] == 0xed)
-		high = 0x9f;
-	else if (text[0] == 0xf0)
-		low = 0x90;
-	else if (text[0] == 0xf4)
-		high = 0x8f;
-	if (length < count || text[1] < low || text[1] > high)
-		return 0;
-	for (size_t i = 2; i < count; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	return count;
-}
-
 static void put_escaped(struct json_out *out, const char *text, size_t length)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -60,7 +29,8 @@ static void put_escaped(struct json_out *out, const char *text, size_t length)
 
 	put_char(out, '"');
 	while (at < end) {
-		size_t count = sequence_length(at, (size_t)(end - at));
+		uint32_t rune;
+		size_t count = utf8_next((const char *)at, (size_t)(end - at), &rune);
 
 		if (!count) {
 			put(out, "\xef\xbf\xbd", 3);

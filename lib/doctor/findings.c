@@ -1,6 +1,8 @@
 /* The list of findings and how people see it. Runs in the hearth tool. */
 #include "doctor/findings.h"
 
+#include "base/utf8.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +87,16 @@ void findings_done(struct findings *findings)
 /* Text may hold names of files and programs: what is not printable stays off the terminal. */
 static void print_safe(const char *text, FILE *out)
 {
-	for (; *text; text++)
-		fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, out);
+	while (*text) {
+		uint32_t rune = 0;
+		size_t length = utf8_next(text, strnlen(text, UTF8_MAX), &rune);
+
+		if (length && utf8_is_harmless(rune))
+			fwrite(text, 1, length, out);
+		else
+			fputc('?', out);
+		text += length ? length : 1;
+	}
 }
 
 void findings_print(const struct findings *findings, FILE *out)

@@ -1,6 +1,7 @@
 /* Whether bytes are a profile. Pure; used on everything that comes from a disk, so it trusts
  * nothing: every count, enumeration, text and padding is checked before anyone else sees the
  * struct. */
+#include "base/utf8.h"
 #include "profile/extension.h"
 #include "profile/profile.h"
 
@@ -16,16 +17,22 @@ static bool is_zero(const void *data, size_t size)
 	return true;
 }
 
-/* Printable ASCII, then zeros to the end: a name goes to terminals and into JSON as it is. */
+/* UTF-8 that is harmless to a terminal, then zeros to the end: a name goes there, and into JSON, as
+ * it is. */
 static bool is_text(const char *text, size_t size)
 {
-	size_t length = strnlen(text, size);
+	size_t length = strnlen(text, size), at = 0;
 
 	if (length == size || !is_zero(text + length, size - length))
 		return false;
-	for (size_t i = 0; i < length; i++)
-		if (text[i] < ' ' || text[i] > '~')
+	while (at < length) {
+		uint32_t rune;
+		size_t bytes = utf8_next(text + at, length - at, &rune);
+
+		if (!bytes || !utf8_is_harmless(rune))
 			return false;
+		at += bytes;
+	}
 	return true;
 }
 

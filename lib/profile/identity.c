@@ -4,6 +4,7 @@
 #include "profile/identity.h"
 
 #include "base/status.h"
+#include "base/utf8.h"
 #include "profile/command.h"
 
 #include <errno.h>
@@ -32,13 +33,26 @@ const char *identity_kind_name(enum identity_kind kind)
 	return kind_names[kind];
 }
 
-/* Appends printable ASCII; what is not becomes '?'. Cuts off at the end of the room. */
+/* Appends what a terminal may see; what it may not becomes '?'. Cuts off whole characters at the
+ * end of the room. */
 static void name_add(char name[IDENTITY_NAME_SIZE], const char *text)
 {
 	size_t length = strlen(name);
 
-	for (; *text && length < IDENTITY_NAME_SIZE - 1; text++)
-		name[length++] = *text >= ' ' && *text <= '~' ? *text : '?';
+	while (*text) {
+		uint32_t rune = 0;
+		size_t bytes = utf8_next(text, strnlen(text, UTF8_MAX), &rune);
+		bool is_kept = bytes && utf8_is_harmless(rune);
+
+		if (length + (is_kept ? bytes : 1) >= IDENTITY_NAME_SIZE)
+			return;
+		if (is_kept)
+			memcpy(name + length, text, bytes);
+		else
+			name[length] = '?';
+		length += is_kept ? bytes : 1;
+		text += bytes ? bytes : 1;
+	}
 }
 
 static void name_add_base(char name[IDENTITY_NAME_SIZE], const char *path)

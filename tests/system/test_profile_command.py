@@ -2,6 +2,7 @@
 import json
 import os
 import stat
+import subprocess
 
 import harness
 
@@ -34,6 +35,25 @@ class ProfileCommand(harness.SystemTest):
         self.profile("forget", "--all")
         failed = self.profile("show", "train.py", status=1)
         self.assertIn(b"'train.py'", failed.stderr)
+
+    def test_names_in_any_language(self):
+        self.make("/gone/caf\u00e9.py")
+        self.assertEqual(self.programs(), ["caf\u00e9.py"])
+        for words in (["list"], ["show", "caf\u00e9.py"]):
+            self.assertIn("caf\u00e9.py ", self.profile(*words).stdout.decode())
+
+    def test_export_spares_a_terminal(self):
+        self.make("/gone/train.py")
+        terminal, inside = os.openpty()
+        self.addCleanup(os.close, terminal)
+        done = subprocess.run([harness.HEARTH, "profile", "export", "train.py"], env=self.env,
+                              stdin=subprocess.DEVNULL, stdout=inside, stderr=subprocess.PIPE,
+                              timeout=harness.DEADLINE_S, check=False)
+        os.close(inside)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"name a file, or redirect", done.stderr)
+        with self.assertRaises(OSError):  # nothing was written
+            os.read(terminal, 1)
 
     def test_list_and_show(self):
         self.make("/gone/train.py")

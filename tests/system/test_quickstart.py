@@ -45,6 +45,13 @@ class Quickstart(harness.SystemTest):
         self.assertIn(b"running a copy in /tmp/", done.stderr)
         self.assertIn(b"native", done.stdout)
 
+    def test_help_is_an_answer(self):
+        for tool in ("quickstart", "check"):
+            for word in ("--help", "-h"):
+                done = self.run_program(harness.SOURCE / "tools" / tool, word)
+                self.assertEqual((done.returncode, done.stderr), (0, b""))
+                self.assertIn(f"tools/{tool} [".encode(), done.stdout)
+
     def test_wrong_words_are_named(self):
         for word in ("--bogus", "more"):
             self.assertIn(word.encode(), self.quickstart(word, status=1).stderr)

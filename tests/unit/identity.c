@@ -317,13 +317,16 @@ Test(identity, a_kernel_is_its_notebook)
 Test(identity, names_are_printable_and_bounded)
 {
 	struct identity identity = identify(PYTHON,
-		"python|/x/a\x1b[31m\xc3\xa4_0123456789012345678901234567890123456789"
-		"01234567890123456789.py");
+		"python|/x/a\x1b[31m\xc3\xa4\xff\xe2\x80\xae_01234567890123456789012345678901234567"
+		"890123456789.py");
 
 	cr_assert_eq(strnlen(identity.name, IDENTITY_NAME_SIZE), IDENTITY_NAME_SIZE - 1);
-	for (const char *at = identity.name; *at; at++)
-		cr_assert(*at >= ' ' && *at <= '~');
-	cr_assert_eq(strncmp(identity.name, "a?[31m??_", 9), 0);
+	cr_assert_eq(strncmp(identity.name, "a?[31m\xc3\xa4??_01", 13), 0);
+	/* A character that does not fit is left out whole. */
+	identity = identify(PYTHON,
+		"python|/x/01234567890123456789012345678901234567890123456789012345678901\xc3\xa9");
+	cr_assert_str_eq(
+		identity.name, "01234567890123456789012345678901234567890123456789012345678901");
 }
 
 Test(identity, no_arguments_at_all)
