@@ -59,6 +59,7 @@ enum sim_kind {
 	SIM_KERNEL,
 	SIM_GRAPH,
 	SIM_GRAPH_EXEC,
+	SIM_RESIDENT,
 };
 
 /* First member of everything that a handle points to. Handles are looked up before they are
@@ -191,8 +192,10 @@ int sim_init_thread(pthread_t *ret_thread, void *(*run)(void *), void *argument)
 struct sim_image; /* sim_image.c */
 
 /* Reads an image as it is handed to cuModuleLoadData or cuLibraryLoadData: ours, ELF, PTX, a fat
- * binary or its wrapper. Waits the time it takes. Called without sim.lock. */
-int sim_image_load(const void *code, bool is_library, struct sim_image **ret_image);
+ * binary or its wrapper. Waits the time it takes. Called without sim.lock. One that is preserved
+ * stays where it is: it is read again whenever a kernel is looked for. */
+enum { SIM_IMAGE_LIBRARY = 1, SIM_IMAGE_PRESERVED = 2 };
+int sim_image_load(const void *code, int flags, struct sim_image **ret_image);
 int sim_image_load_file(const char *path, bool is_library, struct sim_image **ret_image);
 /* One that nobody can use; only libraries are made of such. */
 bool sim_image_is_broken(const struct sim_image *image);
@@ -200,12 +203,23 @@ struct sim_image *sim_image_free(struct sim_image *image);
 /* What a kernel of that name does: an enum sim_work_kind, or -1 where the image lacks it. */
 int sim_image_find(const struct sim_image *image, const char *name);
 int sim_image_count(const struct sim_image *image);
+/* What its code takes of a GPU's memory. */
+uint64_t sim_image_size(const struct sim_image *image);
 
 /* A module or a library: an image and the kernels that have been asked for. */
 struct sim_holder {
 	struct sim_object object;
 	struct sim_image *image;
 	struct sim_kernel *kernels;
+	struct sim_resident *residents;
+};
+
+/* The memory that a holder's code takes in one context, from its first kernel's first use on. */
+struct sim_resident {
+	struct sim_object object;
+	struct sim_resident *next; /* of the same holder */
+	struct sim_holder *holder;
+	uint64_t charged;
 };
 
 struct sim_kernel {
@@ -222,8 +236,9 @@ struct sim_holder *sim_kernel_holder_new(
 /* The kernel of that name, the same each time. With sim.lock held. Returns a CUresult. */
 int sim_kernel_get(struct sim_holder *holder, const char *name, enum sim_kind kind,
 	struct sim_context *context, struct sim_kernel **ret_kernel);
-/* Pays for the first use of the kernel or function of that handle, once. Without sim.lock. */
-void sim_kernel_load(word handle);
+/* Pays for the first use of the kernel or function of that handle in its context (a kernel's: the
+ * current one), once, in time and memory. Without sim.lock. Returns a CUresult. */
+int sim_kernel_load(word handle);
 /* An attribute, the same for all kernels. Returns a CUresult. */
 int sim_kernel_attribute(int attribute, int *ret_value);
 
@@ -322,6 +337,7 @@ struct sim_env {
 extern struct sim_env sim_env;
 void sim_env_read_init(void);
 void sim_env_read_retain(void);
+void sim_env_read_load(void);
 /* Which GPUs CUDA_VISIBLE_DEVICES leaves, in its order, as seen on an H200 (driver 580.159.04): the
  * list is ordinals or, where it begins with "GPU-", UUIDs; it ends at the first item that names
  * none. 0, 100 where none is left, 101 where one stands twice. */

@@ -1,6 +1,8 @@
 /* What the driver reads of the environment: through getenv, an ordinary import slot that Hearth can
  * redirect, in cuInit, and CUDA_LAUNCH_BLOCKING at the first retain (seen on driver 580.159.04).
- * Values are copied and kept until the process ends. Runs on the thread in cuInit or in a retain.
+ * A load reads CUDA_BINARY_LOADER_THREAD_COUNT (of which is only known that there is such a
+ * variable). Values are copied and kept until the process ends. Runs on the thread in cuInit or in
+ * a retain.
  */
 #include "sim/sim.h"
 
@@ -49,6 +51,12 @@ void sim_env_read_init(void)
 void sim_env_read_retain(void)
 {
 	sim_env.is_blocking = is_value("CUDA_LAUNCH_BLOCKING", "1");
+}
+
+/* Has no effect here: it is read so that what a load reads can be validated. */
+void sim_env_read_load(void)
+{
+	getenv("CUDA_BINARY_LOADER_THREAD_COUNT");
 }
 
 void sim_device_uuid(int physical, unsigned char ret_uuid[16])

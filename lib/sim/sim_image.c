@@ -36,8 +36,9 @@ struct fat_header {
 
 struct sim_image {
 	uint64_t size;
-	bool has_any_kernel; /* an image whose names we cannot read */
-	bool is_broken;      /* a library takes any text, and finds out when it is used */
+	bool has_any_kernel;   /* an image whose names we cannot read */
+	bool is_broken;        /* a library takes any text, and finds out when it is used */
+	const void *preserved; /* the caller's own, to be read again; NULL = not needed any more */
 	int count;
 	struct {
 		char name[SIM_NAME_SIZE];
@@ -193,7 +194,7 @@ bool sim_image_is_broken(const struct sim_image *image)
 	return image->is_broken;
 }
 
-int sim_image_load(const void *code, bool is_library, struct sim_image **ret_image)
+int sim_image_load(const void *code, int flags, struct sim_image **ret_image)
 {
 	struct sim_image *image;
 	double ms;
@@ -201,15 +202,18 @@ int sim_image_load(const void *code, bool is_library, struct sim_image **ret_ima
 
 	if (!code)
 		return SIM_INVALID_VALUE;
+	sim_env_read_load();
 	image = calloc(1, sizeof(*image));
 	if (!image)
 		return SIM_OUT_OF_MEMORY;
 	rc = read_any(image, code);
 	image->is_broken = rc == SIM_INVALID_IMAGE;
-	if (rc && !(image->is_broken && is_library)) {
+	if (rc && !(image->is_broken && flags & SIM_IMAGE_LIBRARY)) {
 		sim_image_free(image);
 		return rc;
 	}
+	if (flags & SIM_IMAGE_PRESERVED && !rc)
+		image->preserved = code;
 	ms = (double)image->size / SIM_MIB * sim_time(SIM_STEP_library_mib);
 	if (sim_env.is_eager)
 		ms += image->count * sim_time(SIM_STEP_kernel);
@@ -236,7 +240,7 @@ int sim_image_load_file(const char *path, bool is_library, struct sim_image **re
 		got = read(fd, text, (size_t)status.st_size);
 	close(fd);
 	if (got > 0)
-		rc = sim_image_load(text, is_library, ret_image);
+		rc = sim_image_load(text, is_library ? SIM_IMAGE_LIBRARY : 0, ret_image);
 	free(text);
 	return rc;
 }
@@ -249,12 +253,32 @@ struct sim_image *sim_image_free(struct sim_image *image)
 	return NULL;
 }
 
-int sim_image_find(const struct sim_image *image, const char *name)
+static int find(const struct sim_image *image, const char *name)
 {
 	for (int i = 0; i < image->count; i++)
 		if (!strcmp(image->kernels[i].name, name))
 			return (int)image->kernels[i].work;
 	return image->has_any_kernel ? SIM_WORK_NOTHING : -1;
+}
+
+/* What is preserved is read where it lies now: where the caller has taken it away, this crashes;
+ * where something else lies there, the kernel is not found. */
+int sim_image_find(const struct sim_image *image, const char *name)
+{
+	struct sim_image again = {0};
+	int work = -1;
+
+	if (!image->preserved || image->has_any_kernel)
+		return find(image, name);
+	if (!read_any(&again, image->preserved))
+		work = find(&again, name);
+	free(again.kernels);
+	return work;
+}
+
+uint64_t sim_image_size(const struct sim_image *image)
+{
+	return image->size;
 }
 
 int sim_image_count(const struct sim_image *image)

@@ -15,8 +15,49 @@ static void free_holder(struct sim_object *object)
 		/* Leaves the list first: one that a dying context has freed is no longer in it. */
 		sim_object_remove(&kernel->object);
 	}
+	while (holder->residents) {
+		struct sim_resident *resident = holder->residents;
+
+		sim_object_remove(&resident->object);
+	}
 	sim_image_free(holder->image);
 	free(holder);
+}
+
+static void free_resident(struct sim_object *object)
+{
+	struct sim_resident *resident = (struct sim_resident *)object,
+			    **link = &resident->holder->residents;
+
+	while (*link && *link != resident)
+		link = &(*link)->next;
+	if (*link)
+		*link = resident->next;
+	sim_machine_refund(sim.physical[object->context->device], resident->charged);
+	free(resident);
+}
+
+/* The holder's code comes into the context, if it is not there. With sim.lock held. */
+static int load_code(struct sim_holder *holder, struct sim_context *context)
+{
+	struct sim_resident *resident = holder->residents;
+
+	while (resident && resident->object.context != context)
+		resident = resident->next;
+	if (resident)
+		return SIM_SUCCESS;
+	resident = calloc(1, sizeof(*resident));
+	if (!resident ||
+		sim_machine_charge(sim.physical[context->device], sim_image_size(holder->image))) {
+		free(resident);
+		return SIM_OUT_OF_MEMORY;
+	}
+	sim_object_add(&resident->object, SIM_RESIDENT, context, free_resident);
+	resident->holder = holder;
+	resident->charged = sim_image_size(holder->image);
+	resident->next = holder->residents;
+	holder->residents = resident;
+	return SIM_SUCCESS;
 }
 
 static void free_kernel(struct sim_object *object)
@@ -62,7 +103,6 @@ int sim_kernel_get(struct sim_holder *holder, const char *name, enum sim_kind ki
 		sim_object_add(&kernel->object, kind, context, free_kernel);
 		kernel->holder = holder;
 		kernel->work = (enum sim_work_kind)work;
-		kernel->is_loaded = sim_env.is_eager;
 		strcpy(kernel->name, name);
 		kernel->next = holder->kernels;
 		holder->kernels = kernel;
@@ -71,21 +111,42 @@ int sim_kernel_get(struct sim_holder *holder, const char *name, enum sim_kind ki
 	return SIM_SUCCESS;
 }
 
-void sim_kernel_load(word handle)
+/* A library's kernel is, in each context, a function of its own. */
+static int find_function(word handle, struct sim_kernel **ret_function)
 {
 	struct sim_kernel *kernel;
-	bool is_first;
+	struct sim_context *context;
+	int rc;
+
+	*ret_function = sim_object_find(handle, SIM_FUNCTION);
+	if (*ret_function)
+		return SIM_SUCCESS;
+	kernel = sim_object_find(handle, SIM_KERNEL);
+	if (!kernel)
+		return SIM_INVALID_HANDLE;
+	rc = sim_context_current(&context);
+	return rc ? rc
+		  : sim_kernel_get(
+			    kernel->holder, kernel->name, SIM_FUNCTION, context, ret_function);
+}
+
+int sim_kernel_load(word handle)
+{
+	struct sim_kernel *function;
+	bool is_first = false;
+	int rc;
 
 	pthread_mutex_lock(&sim.lock);
-	kernel = sim_object_find(handle, SIM_FUNCTION);
-	if (!kernel)
-		kernel = sim_object_find(handle, SIM_KERNEL);
-	is_first = kernel && !kernel->is_loaded;
-	if (is_first)
-		kernel->is_loaded = true;
+	rc = find_function(handle, &function);
+	if (!rc && !function->is_loaded) {
+		rc = load_code(function->holder, function->object.context);
+		is_first = !rc;
+		function->is_loaded = is_first;
+	}
 	pthread_mutex_unlock(&sim.lock);
-	if (is_first)
+	if (is_first && !sim_env.is_eager)
 		sim_time_wait(sim_time(SIM_STEP_kernel));
+	return rc;
 }
 
 /* CU_FUNC_ATTRIBUTE_*: threads, static shared, constant and local bytes, registers, PTX and binary

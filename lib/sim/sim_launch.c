@@ -128,7 +128,9 @@ static int launch(word function, const unsigned int *shape, word stream, void *c
 		return rc;
 	if (is_first)
 		sim_time_wait(sim_time(SIM_STEP_first_launch));
-	sim_kernel_load(function);
+	rc = sim_kernel_load(function);
+	if (rc)
+		return rc;
 	rc = sim_work_do(&work, stream, false);
 	if (rc == SIM_ILLEGAL_ADDRESS) {
 		set_fault(rc);

@@ -2,6 +2,19 @@
  * Runs on the program's threads. */
 #include "sim/sim.h"
 
+#define BINARY_IS_PRESERVED 1 /* CU_LIBRARY_BINARY_IS_PRESERVED */
+
+/* Library options: their names, and how many. The value of this one does not matter. */
+static int flags_of(const int *options, unsigned int count)
+{
+	int flags = SIM_IMAGE_LIBRARY;
+
+	for (unsigned int i = 0; options && i < count; i++)
+		if (options[i] == BINARY_IS_PRESERVED)
+			flags |= SIM_IMAGE_PRESERVED;
+	return flags;
+}
+
 static int load(const word *arg, bool is_file)
 {
 	struct sim_image *image;
@@ -11,7 +24,8 @@ static int load(const word *arg, bool is_file)
 	if (!arg[0] || !arg[1])
 		return SIM_INVALID_VALUE;
 	rc = is_file ? sim_image_load_file((const char *)arg[1], true, &image)
-		     : sim_image_load((const void *)arg[1], true, &image);
+		     : sim_image_load((const void *)arg[1],
+			       flags_of((const int *)arg[5], (unsigned int)arg[7]), &image);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&sim.lock);
@@ -25,7 +39,8 @@ static int load(const word *arg, bool is_file)
 	return SIM_SUCCESS;
 }
 
-/* (library out, image), and JIT and library options, which change nothing here */
+/* (library out, image, JIT options, their values, their number, library options, their values,
+ * their number) */
 int sim_library_load_data(const word *arg)
 {
 	return load(arg, false);
@@ -103,7 +118,9 @@ int sim_library_function(const word *arg)
 	pthread_mutex_unlock(&sim.lock);
 	if (rc)
 		return rc;
-	sim_kernel_load((word)function);
+	rc = sim_kernel_load((word)function);
+	if (rc)
+		return rc;
 	*(struct sim_kernel **)arg[0] = function;
 	return SIM_SUCCESS;
 }

@@ -41,7 +41,7 @@ static int load(const word *arg, bool is_file)
 	if (!rc && is_file)
 		rc = sim_image_load_file((const char *)arg[1], false, &image);
 	else if (!rc)
-		rc = sim_image_load((const void *)arg[1], false, &image);
+		rc = sim_image_load((const void *)arg[1], 0, &image);
 	return rc ? rc : keep(image, context, (struct sim_holder **)arg[0]);
 }
 
@@ -84,7 +84,9 @@ int sim_module_function(const word *arg)
 	pthread_mutex_unlock(&sim.lock);
 	if (rc)
 		return rc;
-	sim_kernel_load((word)kernel);
+	rc = sim_kernel_load((word)kernel);
+	if (rc)
+		return rc;
 	*(struct sim_kernel **)arg[0] = kernel;
 	return SIM_SUCCESS;
 }
@@ -148,8 +150,7 @@ int sim_module_function_load(const word *arg)
 	pthread_mutex_unlock(&sim.lock);
 	if (!is_known)
 		return SIM_INVALID_HANDLE;
-	sim_kernel_load(arg[0]);
-	return SIM_SUCCESS;
+	return sim_kernel_load(arg[0]);
 }
 
 /* (state out, function) */
@@ -159,6 +160,6 @@ int sim_module_function_is_loaded(const word *arg)
 
 	if (!arg[0] || !kernel)
 		return arg[0] ? SIM_INVALID_HANDLE : SIM_INVALID_VALUE;
-	*(int *)arg[0] = kernel->is_loaded;
+	*(int *)arg[0] = kernel->is_loaded || sim_env.is_eager;
 	return SIM_SUCCESS;
 }
