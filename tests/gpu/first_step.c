@@ -94,8 +94,14 @@ int main(void)
 	placed = now_ms(CLOCK_MONOTONIC);
 	at_ms[0] = now_ms(CLOCK_REALTIME);
 	for (int i = 0; i < 3; i++) {
-		double before = now_ms(CLOCK_MONOTONIC);
+		static const char *const ends[] = {"setup", "step 1", "step 2"};
+		void (*phase)(const char *) =
+			(void (*)(const char *))dlsym(RTLD_DEFAULT, "trace_phase");
+		double before = 0;
 
+		if (phase)
+			phase(ends[i]);
+		before = now_ms(CLOCK_MONOTONIC);
 		step(libraries);
 		took[i] = now_ms(CLOCK_MONOTONIC) - before;
 		if (!i)

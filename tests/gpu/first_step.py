@@ -1,9 +1,16 @@
 """The first step of a model that is on the GPU already. Usage: first_step.py MODEL.
 
+With FIRST_STEP=profile in the environment the first step runs under cProfile, whose costliest rows
+are printed too; where trace_calls.c is preloaded, it is told where the step begins and ends.
+
 Prints `ready` when everything is imported, then waits for a line before it touches the GPU: so two
 such programs can import at once and step by turns. Then prints one line of JSON: times in ms, when
 the first step was (CLOCK_REALTIME, us), page faults in it, files that it mapped, and memory."""
+import cProfile
+import ctypes
 import json
+import os
+import pstats
 import resource
 import sys
 import time
@@ -12,6 +19,7 @@ started = time.monotonic()
 import torch  # noqa: E402 (its import is timed)
 
 MODEL = sys.argv[1]
+ROWS = 25  # of the profile
 if MODEL in ("resnet", "vit"):
     import torchvision
 elif MODEL == "gpt2":
@@ -76,17 +84,28 @@ def mapped_files():
         return {line.split(None, 5)[5].strip() for line in file if line.count("/")}
 
 
+def no_phase(name):
+    """Nobody traces."""
+
+
+trace_phase = getattr(ctypes.CDLL(None), "trace_phase", no_phase)
+profiler = cProfile.Profile() if os.environ.get("FIRST_STEP") == "profile" else None
 print("ready", flush=True)
 sys.stdin.readline()
 begun = time.monotonic()
 step = prepare()
 torch.cuda.synchronize()
 placed = time.monotonic()
+modules = set(sys.modules)
 files, faults = mapped_files(), resource.getrusage(resource.RUSAGE_SELF)
 at_us, took = [time.time_ns() // 1000], []
 for number in range(3):
+    trace_phase((b"setup", b"step 1", b"step 2")[number])  # what ends here
     before = time.monotonic()
-    step()
+    if profiler and number == 0:
+        profiler.runcall(step)
+    else:
+        step()
     torch.cuda.synchronize()
     took.append((time.monotonic() - before) * 1e3)
     if number == 0:
@@ -95,7 +114,11 @@ for number in range(3):
         free, total = torch.cuda.mem_get_info()
         memory = {"gpu": (total - free) / 2**20, **host_memory()}
         files = sorted(mapped_files() - files)
+rows = sorted(pstats.Stats(profiler).stats.items(), key=lambda row: -row[1][2]) if profiler else []
 print(json.dumps({
+    "modules": sorted(set(sys.modules) - modules), "python": [
+        [f"{os.path.basename(where[0])}:{where[1]} {where[2]}", row[1], row[2] * 1e3, row[3] * 1e3]
+        for where, row in rows[:ROWS]],
     "ms": {"import": (imported - started) * 1e3, "to GPU": (placed - begun) * 1e3,
            "step 1": took[0], "step 3": took[2]},
     "step_at_us": at_us, "memory_mib": memory, "files": files,
