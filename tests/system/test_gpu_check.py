@@ -11,13 +11,40 @@ from pathlib import Path
 import harness
 
 sys.path.insert(0, str(harness.SOURCE / "tests/gpu"))
-from check import arms, before_init, fidelity, mask, statistics_of  # noqa: E402 (path above)
+from check import arms, before_init, fidelity, first_step, mask, statistics_of  # noqa: E402 (path above)
 
 RESULT = harness.SOURCE / "bench/results/2026-11-30-h200-before-init.json"
 
 
 def masks_of(*outputs):
     return mask.find_masks("stdout", [output.encode() for output in outputs])
+
+
+class FirstSteps(unittest.TestCase):
+    """What is read from the records of one run."""
+
+    def said(self, *records):
+        first_us = 1_000_000
+        lines = [{"event": "call", "call": call, "object": "x.so", "how": how, "visible_us": 500,
+                  "ts": f"1970-01-01T00:00:{second:09.6f}Z"} for call, how, second in records]
+        return {"step_at_us": [first_us, 2 * first_us], "records": lines}
+
+    def test_only_loads_inside_the_step_count_as_its_loads(self):
+        said = self.said(("cuLibraryLoadData", "cold", 0.5), ("cuLibraryLoadData", "cold", 1.5),
+                         ("cuLaunchKernel", "cold", 1.6), ("cuLibraryLoadData", "cold", 2.5))
+        self.assertEqual(first_step.load_ms(said), 0.5)
+        self.assertEqual(list(first_step.parts(said)),
+                         ["cuLibraryLoadData x.so", "cuLaunchKernel x.so"])
+
+    def test_adoption_counts_every_load_of_the_run(self):
+        said = self.said(("cuLibraryLoadData", "prefetched", 0.5),
+                         ("cuLibraryLoadData", "cold", 1.5), ("cuInit", "prefetched", 1.6))
+        self.assertEqual(first_step.adoption(said), (1, 2))
+
+    def test_where_the_exit_line_counts_images_it_is_believed(self):
+        said = self.said(("cuLibraryLoadData", "cold", 0.5))
+        said["records"].append({"event": "exit", "images_asked": 30, "images_adopted": 28})
+        self.assertEqual(first_step.adoption(said), (28, 30))
 
 
 class Masks(unittest.TestCase):

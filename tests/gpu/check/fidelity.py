@@ -14,7 +14,7 @@ import subprocess
 import time
 from typing import NamedTuple, Optional
 
-from . import build, mask
+from . import build, first_step, mask
 from .broker import Broker, BrokerError
 
 ARMS = ("alone", "keeper")
@@ -117,7 +117,7 @@ def run_arm(context, broker, program, arm):
 def judge(program, plain, preloaded):
     """Compare; returns the row. plain: list of Run; preloaded: dictionary of arm to Run."""
     row = {"program": program.name, "status": plain[0].status, "masks": [], "differences": [],
-           "records": {}, "calls": {}, "ways": {},
+           "records": {}, "calls": {}, "ways": {}, "images": {},
            "seconds": {"plain": [round(run.seconds, 2) for run in plain]}}
     for run in plain:
         if run.status != plain[0].status or run.status == "timeout":
@@ -139,6 +139,7 @@ def judge(program, plain, preloaded):
         row["seconds"][arm] = round(run.seconds, 2)
         row["calls"][arm] = [record.get("call") for record in run.log]
         row["records"][arm] = len(run.log)
+        row["images"][arm] = first_step.adoption({"records": run.log})
         row["ways"][arm] = sorted({record["how"] for record in run.log if "how" in record})
         if run.status != plain[0].status:
             row["differences"].append(f"{arm}: exit status {run.status}, "

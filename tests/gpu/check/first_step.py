@@ -119,11 +119,11 @@ def load_ms(said):
 def adoption(said):
     """(handed over, asked for): image loads of the whole run. From the exit line where it counts
     them, else from the records, which are of first and slow loads alone."""
-    end = next((record for record in said["records"] if record["event"] == "exit"), {})
+    end = next((record for record in said["records"] if record.get("event") == "exit"), {})
     if "images_asked" in end:
         return end["images_adopted"], end["images_asked"]
     loads = [record for record in said["records"]
-             if record["event"] == "call" and record["call"] in LOADS]
+             if record.get("call") in LOADS]
     return sum(record["how"] == "prefetched" for record in loads), len(loads)
 
 
