@@ -2,10 +2,10 @@
  * its first CUDA calls went. */
 #include "command.h"
 #include "compare_arms.h"
+#include "options.h"
 #include "report/table.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,39 +60,17 @@ static int compare(unsigned rounds, const char *keep_output, bool is_json, char 
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-		{"keep-output", required_argument, NULL, 'k'}, {"help", no_argument, NULL, 'h'},
-		{0}};
 	unsigned rounds = DEFAULT_ROUNDS;
 	const char *keep_output = NULL;
 	bool is_json = false;
-	int option, rc;
+	const struct option_row rows[] = {
+		{.letter = 'n', .number = &rounds, .least = 1, .most = COMPARE_MAX_ROUNDS},
+		{.name = "json", .flag = &is_json}, {.name = "keep-output", .text = &keep_output},
+		{0}};
+	char **words;
+	int status = options_take(&command_compare, rows, WORDS_PROGRAM, argc, argv, &words);
 
-	while ((option = getopt_long(argc, argv, "+hn:", options, NULL)) != -1) {
-		switch (option) {
-		case 'n':
-			rc = command_number("-n", optarg, 1, COMPARE_MAX_ROUNDS, &rounds);
-			if (rc)
-				return rc;
-			break;
-		case 'j':
-			is_json = true;
-			break;
-		case 'k':
-			keep_output = optarg;
-			break;
-		case 'h':
-			command_help(&command_compare, stdout);
-			return COMMAND_OK;
-		default:
-			return command_usage(&command_compare, COMMAND_USAGE);
-		}
-	}
-	if (optind == argc) {
-		command_fail(0, "compare: a program is missing");
-		return command_usage(&command_compare, COMMAND_USAGE);
-	}
-	return compare(rounds, keep_output, is_json, argv + optind);
+	return status == OPTIONS_TAKEN ? compare(rounds, keep_output, is_json, words) : status;
 }
 
 const struct command command_compare = {

@@ -9,10 +9,10 @@
 #include "doctor/preload.h"
 #include "doctor/proof.h"
 #include "doctor/surroundings.h"
+#include "options.h"
 #include "prove.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 
 /* Where libhearth.so lies in an image. */
@@ -27,41 +27,23 @@ struct request {
 	char **words; /* the command; empty where there is none */
 };
 
-/* Returns -1 to go on, or an exit status. */
 static int parse(int argc, char **argv, struct request *ret_request)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-		{"root", required_argument, NULL, 'r'}, {"prove", no_argument, NULL, 'p'},
-		{"help", no_argument, NULL, 'h'}, {0}};
 	struct request request = {0};
-	int option;
+	const struct option_row rows[] = {{.name = "json", .flag = &request.is_json},
+		{.name = "root", .text = &request.root},
+		{.name = "prove", .flag = &request.is_proof}, {0}};
+	int status = options_take(
+		&command_doctor, rows, WORDS_MAYBE_PROGRAM, argc, argv, &request.words);
 
-	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
-		switch (option) {
-		case 'j':
-			request.is_json = true;
-			break;
-		case 'r':
-			request.root = optarg;
-			break;
-		case 'p':
-			request.is_proof = true;
-			break;
-		case 'h':
-			command_help(&command_doctor, stdout);
-			return COMMAND_OK;
-		default:
-			return command_usage(&command_doctor, COMMAND_USAGE);
-		}
-	}
-	request.words = argv + optind;
+	if (status != OPTIONS_TAKEN)
+		return status;
 	if (request.is_proof && (request.root || *request.words))
 		return command_fail(COMMAND_USAGE,
-			"doctor: --prove is about this machine: '%s' is "
-			"not expected",
+			"doctor: --prove is about this machine: '%s' is not expected",
 			request.root ? "--root" : *request.words);
 	*ret_request = request;
-	return -1;
+	return OPTIONS_TAKEN;
 }
 
 static int examine(const struct request *request, struct scene *scene, struct findings *findings,
@@ -96,7 +78,7 @@ static int run(int argc, char **argv)
 	struct scene scene;
 	int status = parse(argc, argv, &request), rc;
 
-	if (status >= 0)
+	if (status != OPTIONS_TAKEN)
 		return status;
 	if (request.is_proof)
 		return prove_now(request.is_json);

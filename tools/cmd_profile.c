@@ -3,11 +3,11 @@
 #include "base/settings.h"
 #include "base/state_dir.h"
 #include "command.h"
+#include "options.h"
 #include "profile/extension.h"
 #include "report/profiles.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,45 +270,31 @@ static int run_subcommand(struct request *request, const char *name)
 			(request->is_json && !subcommand->has_json) ||
 			(request->is_all && !subcommand->has_all) ||
 			(request->into && !subcommand->has_into))
-			return command_usage(&command_profile, COMMAND_USAGE);
+			return command_usage(&command_profile);
 		rc = find_folder(request);
 		return rc ? rc : subcommand->run(request);
 	}
 	command_fail(0, "profile: '%s' is not one of list, show, forget, export, import", name);
-	return command_usage(&command_profile, COMMAND_USAGE);
+	return command_usage(&command_profile);
 }
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-		{"all", no_argument, NULL, 'a'}, {"into", required_argument, NULL, 'i'},
-		{"help", no_argument, NULL, 'h'}, {0}};
 	struct request request = {0};
-	int option;
+	const struct option_row rows[] = {{.name = "json", .flag = &request.is_json},
+		{.name = "all", .flag = &request.is_all}, {.name = "into", .text = &request.into},
+		{0}};
+	char **words;
+	int status = options_take(&command_profile, rows, WORDS_ANY, argc, argv, &words);
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		switch (option) {
-		case 'j':
-			request.is_json = true;
-			break;
-		case 'a':
-			request.is_all = true;
-			break;
-		case 'i':
-			request.into = optarg;
-			break;
-		case 'h':
-			command_help(&command_profile, stdout);
-			return COMMAND_OK;
-		default:
-			return command_usage(&command_profile, COMMAND_USAGE);
-		}
-	}
-	if (optind == argc)
-		return command_usage(&command_profile, COMMAND_USAGE);
-	request.count = argc - optind - 1;
-	request.words = argv + optind + 1;
-	return run_subcommand(&request, argv[optind]);
+	if (status != OPTIONS_TAKEN)
+		return status;
+	if (!*words)
+		return command_usage(&command_profile);
+	request.words = words + 1;
+	while (request.words[request.count])
+		request.count++;
+	return run_subcommand(&request, *words);
 }
 
 const struct command command_profile = {

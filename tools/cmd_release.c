@@ -3,47 +3,26 @@
 #include "base/settings.h"
 #include "command.h"
 #include "launch/ask.h"
+#include "options.h"
 #include "tell.h"
 
-#include <getopt.h>
 #include <stdbool.h>
 
 #define MAX_SECONDS 86400
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {{"until-resume", no_argument, NULL, 'u'},
-		{"resume", no_argument, NULL, 'r'}, {"for", required_argument, NULL, 'f'},
-		{"help", no_argument, NULL, 'h'}, {0}};
-	struct wire_message message;
 	bool is_resume = false, is_open_ended = false;
 	unsigned seconds = 0;
-	int option, rc;
+	const struct option_row rows[] = {{.name = "until-resume", .flag = &is_open_ended},
+		{.name = "resume", .flag = &is_resume},
+		{.name = "for", .number = &seconds, .least = 1, .most = MAX_SECONDS}, {0}};
+	struct wire_message message;
+	char **words;
+	int status = options_take(&command_release, rows, WORDS_NONE, argc, argv, &words);
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		switch (option) {
-		case 'u':
-			is_open_ended = true;
-			break;
-		case 'r':
-			is_resume = true;
-			break;
-		case 'f':
-			rc = command_number("--for", optarg, 1, MAX_SECONDS, &seconds);
-			if (rc)
-				return rc;
-			break;
-		case 'h':
-			command_help(&command_release, stdout);
-			return COMMAND_OK;
-		default:
-			return command_usage(&command_release, COMMAND_USAGE);
-		}
-	}
-	if (optind < argc) {
-		command_fail(0, "release: '%s' is not expected", argv[optind]);
-		return command_usage(&command_release, COMMAND_USAGE);
-	}
+	if (status != OPTIONS_TAKEN)
+		return status;
 	if (is_resume + is_open_ended + !!seconds > 1)
 		return command_fail(COMMAND_USAGE,
 			"release: --until-resume, --for and --resume exclude each other");

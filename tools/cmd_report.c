@@ -1,13 +1,15 @@
-/* `hearth report`: shows runs from the history or from HEARTH_LOG files. Only reads. */
+/* `hearth report`: shows runs from the history or from HEARTH_LOG files; and forgets the history.
+ */
 #include "base/settings.h"
 #include "base/state_dir.h"
+#include "broker/history.h"
 #include "command.h"
 #include "launch/keeper_status.h"
+#include "options.h"
 #include "report/load.h"
 #include "report/show.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -105,35 +107,52 @@ static int print_log(const struct run_log *log, unsigned wanted, bool is_json)
 	return COMMAND_OK;
 }
 
+/* What a broker has still to write is written first; the runs of programs that live come later. */
+static int clear_history(void)
+{
+	char own[PATH_MAX], system[PATH_MAX];
+	struct settings settings;
+	int rc;
+
+	settings_read(&settings);
+	wait_for_broker(&settings);
+	rc = state_dir_path(&settings, own, sizeof(own));
+	if (!rc)
+		rc = history_clear(own);
+	if (rc && rc != -ENOENT)
+		return command_fail(COMMAND_FAILED, "%s/" HISTORY_NAME ": %s", own, strerror(-rc));
+	snprintf(system, sizeof(system), SYSTEM_HISTORY "/%u", (unsigned)getuid());
+	rc = history_clear(system);
+	if (rc && rc != -ENOENT)
+		return command_fail(
+			COMMAND_FAILED, "%s/" HISTORY_NAME ": %s", system, strerror(-rc));
+	return COMMAND_OK;
+}
+
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
 	struct run_log log = {0};
 	unsigned wanted = 0;
-	bool is_json = false;
-	int option, rc;
+	bool is_json = false, is_clear = false;
+	const struct option_row rows[] = {{.name = "json", .flag = &is_json},
+		{.letter = 'n', .number = &wanted, .least = 1, .most = MAX_RUNS},
+		{.name = "clear", .flag = &is_clear}, {0}};
+	char **logs;
+	int count = 0, rc = options_take(&command_report, rows, WORDS_ANY, argc, argv, &logs);
 
-	while ((option = getopt_long(argc, argv, "hn:", options, NULL)) != -1) {
-		switch (option) {
-		case 'n':
-			rc = command_number("-n", optarg, 1, MAX_RUNS, &wanted);
-			if (rc)
-				return rc;
-			break;
-		case 'j':
-			is_json = true;
-			break;
-		case 'h':
-			command_help(&command_report, stdout);
-			return COMMAND_OK;
-		default:
-			return command_usage(&command_report, COMMAND_USAGE);
-		}
-	}
-	if (optind == argc && !wanted)
+	if (rc != OPTIONS_TAKEN)
+		return rc;
+	if (is_clear && (*logs || wanted || is_json))
+		return command_fail(COMMAND_USAGE,
+			"report: --clear forgets what the broker has recorded: nothing else is "
+			"expected beside it");
+	if (is_clear)
+		return clear_history();
+	while (logs[count])
+		count++;
+	if (!count && !wanted)
 		wanted = 1;
-	rc = load_all(argc - optind, argv + optind, &log);
+	rc = load_all(count, logs, &log);
 	if (!rc)
 		rc = print_log(&log, wanted, is_json);
 	run_log_done(&log);
@@ -142,13 +161,14 @@ static int run(int argc, char **argv)
 
 const struct command command_report = {
 	.name = "report",
-	.arguments = "[LOG...] [-n N] [--json]",
+	.arguments = "[LOG...] [-n N] [--json] | --clear",
 	.summary = "Show where the time of a run's first CUDA calls went",
 	.help = "Without LOG the last run that the broker has recorded; else the runs in these\n"
 		"HEARTH_LOG files (- is the standard input).\n"
 		"\n"
-		"  -n N    the last N runs\n"
-		"  --json  as JSON\n"
+		"  -n N     the last N runs\n"
+		"  --json   as JSON\n"
+		"  --clear  forget all runs that the broker has recorded\n"
 		"\n"
 		"waited: what the call made the program wait. hidden: what had been done ahead for "
 		"it,\n"

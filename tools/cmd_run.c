@@ -9,11 +9,11 @@
 #include "launch/child.h"
 #include "launch/scratch.h"
 #include "launch/wrap.h"
+#include "options.h"
 #include "report/load.h"
 #include "report/show.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,44 +36,17 @@ struct record_log {
 
 static int parse(int argc, char **argv, struct request *ret_request)
 {
-	static const struct option options[] = {{"report", no_argument, NULL, 'r'},
-		{"eager", no_argument, NULL, 'e'}, {"json", no_argument, NULL, 'j'},
-		{"task", required_argument, NULL, 't'}, {"log", required_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'}, {0}};
 	struct request request = {0};
-	int option;
+	const struct option_row rows[] = {{.name = "report", .flag = &request.is_report},
+		{.name = "json", .flag = &request.is_json},
+		{.name = "eager", .flag = &request.is_eager},
+		{.name = "task", .text = &request.task}, {.name = "log", .text = &request.log},
+		{0}};
+	int status = options_take(&command_run, rows, WORDS_PROGRAM, argc, argv, &request.words);
 
-	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
-		switch (option) {
-		case 'r':
-			request.is_report = true;
-			break;
-		case 'j':
-			request.is_report = request.is_json = true;
-			break;
-		case 'e':
-			request.is_eager = true;
-			break;
-		case 't':
-			request.task = optarg;
-			break;
-		case 'l':
-			request.log = optarg;
-			break;
-		case 'h':
-			command_help(&command_run, stdout);
-			exit(COMMAND_OK);
-		default:
-			return command_usage(&command_run, CHILD_OWN_ERROR);
-		}
-	}
-	if (optind == argc) {
-		command_fail(0, "run: a program is missing");
-		return command_usage(&command_run, CHILD_OWN_ERROR);
-	}
-	request.words = argv + optind;
+	request.is_report |= request.is_json;
 	*ret_request = request;
-	return 0;
+	return status;
 }
 
 /* The program says nothing about a log that it cannot write; so what can be known now is said. */
@@ -223,8 +196,9 @@ static int run(int argc, char **argv)
 	struct request request;
 	int rc = parse(argc, argv, &request);
 
-	if (!rc)
-		rc = set_environment(&request);
+	if (rc != OPTIONS_TAKEN)
+		return rc;
+	rc = set_environment(&request);
 	if (rc)
 		return rc;
 	settings_read(&settings);
@@ -258,4 +232,5 @@ const struct command command_run = {
 		"The exit status is the program's; 125 where Hearth itself failed, 126 where the\n"
 		"program could not be run, 127 where it was not found.\n",
 	.run = run,
+	.usage_status = CHILD_OWN_ERROR,
 };

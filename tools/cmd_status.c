@@ -1,18 +1,25 @@
 /* `hearth status`: what the broker and its keeper hold, and for whom. Only asks. */
+#include "base/clock.h"
 #include "command.h"
 #include "launch/keeper_status.h"
+#include "options.h"
 #include "report/figure.h"
 #include "report/table.h"
 #include "tell.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define DURATION_SIZE 32
+#define MAX_WAIT_S 86400
+#define POLL_MS 20
+#define WAITED_IN_VAIN 2
+#define NO_DEVICE 100 /* CUDA_ERROR_NO_DEVICE */
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -215,38 +222,86 @@ static int print_status(bool is_json)
 			      : COMMAND_OK;
 }
 
+/* Will this keeper not become warm by being waited for? */
+static bool is_hopeless(const struct keeper_status *status)
+{
+	return !strcmp(status->state, "off") ||
+	       (!strcmp(status->state, "failed") && status->rc == NO_DEVICE);
+}
+
+static int tell_not_warm(int exit_status, const struct keeper_status *status, unsigned seconds)
+{
+	char error[32] = "";
+
+	if (status->rc)
+		snprintf(error, sizeof(error), " (CUDA error %d)", status->rc);
+	return exit_status == COMMAND_FAILED
+		       ? command_fail(exit_status, "no GPU is kept: the keeper is %s: %s%s",
+				 status->state, status->reason, error)
+		       : command_fail(exit_status, "the keeper is %s, not warm, after %u s",
+				 status->state, seconds);
+}
+
+/* Asks until the keeper is warm. A broker that is not there may yet be started. */
+static int wait_until_warm(unsigned seconds)
+{
+	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
+	uint64_t deadline_us = clock_monotonic_us() + (uint64_t)seconds * 1000000;
+	struct settings settings;
+
+	settings_read(&settings);
+	for (;;) {
+		struct keeper_status status = {0};
+		struct ask_reply reply;
+		json_t *json;
+		int rc = keeper_status_ask(&settings, &reply, &json);
+
+		if (!rc) {
+			keeper_status_read(json, &status);
+			json_decref(json);
+		}
+		if (!strcmp(status.state, "warm"))
+			return COMMAND_OK;
+		if (!rc && is_hopeless(&status))
+			return tell_not_warm(COMMAND_FAILED, &status, seconds);
+		if (clock_monotonic_us() >= deadline_us && rc)
+			return WAITED_IN_VAIN; /* what is wrong is said where it is shown */
+		if (clock_monotonic_us() >= deadline_us)
+			return tell_not_warm(
+				!strcmp(status.state, "failed") ? COMMAND_FAILED : WAITED_IN_VAIN,
+				&status, seconds);
+		nanosleep(&pause, NULL);
+	}
+}
+
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
 	bool is_json = false;
-	int option;
+	unsigned seconds = UINT_MAX;
+	const struct option_row rows[] = {{.name = "json", .flag = &is_json},
+		{.name = "wait", .number = &seconds, .most = MAX_WAIT_S}, {0}};
+	char **words;
+	int shown, waited = COMMAND_OK;
+	int status = options_take(&command_status, rows, WORDS_NONE, argc, argv, &words);
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		switch (option) {
-		case 'j':
-			is_json = true;
-			break;
-		case 'h':
-			command_help(&command_status, stdout);
-			return COMMAND_OK;
-		default:
-			return command_usage(&command_status, COMMAND_USAGE);
-		}
-	}
-	if (optind < argc) {
-		command_fail(0, "status: '%s' is not expected", argv[optind]);
-		return command_usage(&command_status, COMMAND_USAGE);
-	}
-	return print_status(is_json);
+	if (status != OPTIONS_TAKEN)
+		return status;
+	if (seconds != UINT_MAX)
+		waited = wait_until_warm(seconds);
+	shown = print_status(is_json);
+	return waited ? waited : shown;
 }
 
 const struct command command_status = {
 	.name = "status",
-	.arguments = "[--json]",
+	.arguments = "[--wait SECONDS] [--json]",
 	.summary = "Show the broker, its keeper, what it holds, and its clients",
-	.help = "  --json  as JSON\n"
+	.help = "  --wait SECONDS  until the keeper is warm, at most so long; 0 looks once\n"
+		"  --json          as JSON\n"
 		"\n"
-		"The status is 1 where no broker runs.\n",
+		"The status is 1 where no broker runs. With --wait it is 0 where the keeper is "
+		"warm, 1\n"
+		"where it keeps no GPU (none there, none asked for, or an error), 2 where the time "
+		"is up.\n",
 	.run = run,
 };

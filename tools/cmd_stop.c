@@ -1,26 +1,18 @@
 /* `hearth stop`: ends the broker, cleanly and at once. Programs run on. */
 #include "command.h"
 #include "launch/ask.h"
+#include "options.h"
 #include "tell.h"
-
-#include <getopt.h>
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
+	const struct option_row rows[] = {{0}};
 	struct wire_message message;
-	int option;
+	char **words;
+	int status = options_take(&command_stop, rows, WORDS_NONE, argc, argv, &words);
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (option != 'h')
-			return command_usage(&command_stop, COMMAND_USAGE);
-		command_help(&command_stop, stdout);
-		return COMMAND_OK;
-	}
-	if (optind < argc) {
-		command_fail(0, "stop: '%s' is not expected", argv[optind]);
-		return command_usage(&command_stop, COMMAND_USAGE);
-	}
+	if (status != OPTIONS_TAKEN)
+		return status;
 	wire_init(&message, WIRE_STOP);
 	return tell_broker(&message);
 }

@@ -25,10 +25,16 @@ int command_fail(int status, const char *format, ...)
 	return status;
 }
 
-int command_usage(const struct command *command, int status)
+int command_usage_status(const struct command *command)
 {
-	return command_fail(status, "usage: hearth %s%s%s; more in `hearth %s --help`",
-		command->name, *command->arguments ? " " : "", command->arguments, command->name);
+	return command->usage_status ? command->usage_status : COMMAND_USAGE;
+}
+
+int command_usage(const struct command *command)
+{
+	return command_fail(command_usage_status(command),
+		"usage: hearth %s%s%s; more in `hearth %s --help`", command->name,
+		*command->arguments ? " " : "", command->arguments, command->name);
 }
 
 int command_number(

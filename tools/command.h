@@ -16,6 +16,7 @@ struct command {
 	const char *summary;               /* one line */
 	const char *help;                  /* options and what they do, with a newline at its end */
 	int (*run)(int argc, char **argv); /* argv[0] is "hearth", for messages */
+	int usage_status;                  /* for a wrong command line; 0 = COMMAND_USAGE */
 };
 
 extern const struct command command_compare;
@@ -33,8 +34,9 @@ void command_help(const struct command *command, FILE *to);
 /* "hearth: message\n" on stderr; returns `status`. */
 __attribute__((format(printf, 2, 3))) int command_fail(int status, const char *format, ...);
 
-/* For an option that getopt has complained about: names the command's --help; returns `status`. */
-int command_usage(const struct command *command, int status);
+/* The status for a wrong command line; and the same after naming the command's --help. */
+int command_usage_status(const struct command *command);
+int command_usage(const struct command *command);
 
 /* A whole number between `least` and `most`, or command_fail's status after a message. */
 int command_number(

@@ -29,3 +29,6 @@ struct history *history_close(struct history *history);
 /* Appends one line to FOLDER/runs.jsonl and cuts the file to its last runs where it has grown too
  * long: what the thread does for each line. 0 or -errno. */
 int history_append(const char *folder, const char *line, size_t length);
+
+/* Removes FOLDER/runs.jsonl, between two appends. 0; -ENOENT where there is none; or -errno. */
+int history_clear(const char *folder);

@@ -1,5 +1,5 @@
-/* runs.jsonl itself. Runs on the history's thread: may wait for the disk. Never follows a symlink,
- * never leaves a half-written file in the place of a whole one. */
+/* runs.jsonl itself. Runs on the history's thread and in `hearth report`: may wait for the disk.
+ * Never follows a symlink, never leaves a half-written file in the place of a whole one. */
 #include "base/state_dir.h"
 #include "broker/history.h"
 
@@ -162,6 +162,16 @@ static int append_in(int folder, const char *line, size_t length)
 	return rc;
 }
 
+/* Two brokers of one user may share a home folder. Where it cannot lock, it goes on. */
+static int lock_file(int folder)
+{
+	int lock = open_file(folder, LOCK_NAME, O_RDWR);
+
+	if (lock >= 0)
+		flock(lock, LOCK_EX);
+	return lock;
+}
+
 int history_append(const char *folder, const char *line, size_t length)
 {
 	int folder_fd, lock, rc = state_dir_make(folder);
@@ -171,11 +181,23 @@ int history_append(const char *folder, const char *line, size_t length)
 	folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (folder_fd < 0)
 		return -errno;
-	/* Two brokers of one user may share a home folder. Where it cannot lock, it goes on. */
-	lock = open_file(folder_fd, LOCK_NAME, O_RDWR);
-	if (lock >= 0)
-		flock(lock, LOCK_EX);
+	lock = lock_file(folder_fd);
 	rc = append_in(folder_fd, line, length);
+	if (lock >= 0)
+		close(lock);
+	close(folder_fd);
+	return rc;
+}
+
+int history_clear(const char *folder)
+{
+	int folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), lock, rc = 0;
+
+	if (folder_fd < 0)
+		return -errno;
+	lock = lock_file(folder_fd);
+	if (unlinkat(folder_fd, FILE_NAME, 0) < 0)
+		rc = -errno;
 	if (lock >= 0)
 		close(lock);
 	close(folder_fd);

@@ -11,39 +11,17 @@
 #define MAX_SEGMENTS 256
 #define MAX_DYNAMIC 1024
 
-/* Reads exactly size bytes. Returns 0, ELF_DAMAGED where the file ends before them, or -errno. */
-static int read_at(int fd, uint64_t offset, void *ret_bytes, size_t size)
+/* Reads size bytes, fewer where the file ends before. Returns 0, ELF_DAMAGED where the offset can
+ * be none, or -errno. */
+static int read_some(int fd, uint64_t offset, void *ret_bytes, size_t size, size_t *ret_size)
 {
 	char *bytes = ret_bytes;
+	size_t left = size;
 
 	if (offset > INT64_MAX - size)
 		return ELF_DAMAGED;
-	while (size) {
-		ssize_t got = pread(fd, bytes, size, (off_t)offset);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (!got)
-			return ELF_DAMAGED;
-		bytes += got;
-		offset += (uint64_t)got;
-		size -= (size_t)got;
-	}
-	return 0;
-}
-
-/* Reads a NUL-terminated string that may take at most limit bytes with its NUL. */
-static int read_text(int fd, uint64_t offset, uint64_t limit, char **ret_text)
-{
-	char bytes[ELF_TEXT_SIZE];
-	size_t size = limit < sizeof(bytes) ? (size_t)limit : sizeof(bytes), have = 0;
-
-	if (offset > INT64_MAX - sizeof(bytes))
-		return ELF_DAMAGED;
-	while (have < size) {
-		ssize_t got = pread(fd, bytes + have, size - have, (off_t)(offset + have));
+	while (left) {
+		ssize_t got = pread(fd, bytes, left, (off_t)offset);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -51,8 +29,32 @@ static int read_text(int fd, uint64_t offset, uint64_t limit, char **ret_text)
 			return -errno;
 		if (!got)
 			break;
-		have += (size_t)got;
+		bytes += got;
+		offset += (uint64_t)got;
+		left -= (size_t)got;
 	}
+	*ret_size = size - left;
+	return 0;
+}
+
+/* Reads exactly size bytes. Returns 0, ELF_DAMAGED where the file ends before them, or -errno. */
+static int read_at(int fd, uint64_t offset, void *ret_bytes, size_t size)
+{
+	size_t have = 0;
+	int rc = read_some(fd, offset, ret_bytes, size, &have);
+
+	return rc ? rc : have == size ? 0 : ELF_DAMAGED;
+}
+
+/* Reads a NUL-terminated string that may take at most limit bytes with its NUL. */
+static int read_text(int fd, uint64_t offset, uint64_t limit, char **ret_text)
+{
+	char bytes[ELF_TEXT_SIZE];
+	size_t size = limit < sizeof(bytes) ? (size_t)limit : sizeof(bytes), have = 0;
+	int rc = read_some(fd, offset, bytes, size, &have);
+
+	if (rc)
+		return rc;
 	if (!memchr(bytes, 0, have))
 		return ELF_DAMAGED;
 	*ret_text = strdup(bytes);

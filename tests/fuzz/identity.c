@@ -1,7 +1,8 @@
-/* Fuzz target: arbitrary command lines, words separated by NUL. No crash, a known kind, a printable
- * name, the same answer twice. The first byte chooses the executable. */
+/* Fuzz target: arbitrary command lines, words separated by NUL. No crash, a known kind, a name
+ * that is harmless UTF-8, the same answer twice. The first byte chooses the executable. */
 #include "fuzz.h"
 
+#include "base/utf8.h"
 #include "profile/identity.h"
 
 #include <string.h>
@@ -29,8 +30,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	identity_compute(&source, &second);
 	FUZZ_HOLDS(first.kind > 0 && first.kind < IDENTITY_KIND_COUNT);
 	FUZZ_HOLDS(memchr(first.name, 0, sizeof(first.name)));
-	for (const char *at = first.name; *at; at++)
-		FUZZ_HOLDS(*at >= ' ' && *at <= '~');
+	for (const char *at = first.name; *at;) {
+		uint32_t rune = 0;
+		size_t length = utf8_next(at, strlen(at), &rune);
+
+		FUZZ_HOLDS(length && utf8_is_harmless(rune));
+		at += length;
+	}
 	FUZZ_HOLDS(source.parent || !memcmp(&first, &second, sizeof(first)));
 	return 0;
 }

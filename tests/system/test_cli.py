@@ -198,6 +198,31 @@ class Cli(harness.SystemTest):
             unlock.join()
         self.assertIn(b"written-late", shown)
 
+    def test_report_forgets_all_runs(self):
+        """Also one that the broker has still to write; what comes later is kept again."""
+        self.start_broker()
+        self.hearth("run", *PROGRAM, status=0)
+        self.hearth("report", status=0)
+        with open(self.dir / "state/hearth/runs.lock", "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.hearth("run", "--task", "written-late", *PROGRAM, status=0)
+            unlock = threading.Timer(0.2, fcntl.flock, (lock, fcntl.LOCK_UN))
+            unlock.start()
+            self.assertEqual(self.hearth("report", "--clear", status=0).stdout, b"")
+            unlock.join()
+        self.assertFalse((self.dir / "state/hearth/runs.jsonl").exists())
+        self.hearth("report", "--clear", status=0)  # nothing there is forgotten too
+        self.hearth("run", "--task", "later", *PROGRAM, status=0)
+        runs = json.loads(self.hearth("report", "--json", "-n", "9").stdout)["runs"]
+        self.assertEqual([run["task"] for run in runs], ["later"])
+
+    def test_report_forgets_no_log(self):
+        log = self.dir / "log"
+        log.write_text("mine")
+        for words in ((log,), ("-n", "1"), ("--json",)):
+            self.hearth("report", "--clear", *words, status=2)
+        self.assertEqual(log.read_text(), "mine")
+
     def test_report_refuses_what_it_cannot_read(self):
         result = self.hearth("report", self.dir / "none", status=1)
         self.assertIn(b"none: No such file", result.stderr)
@@ -258,6 +283,33 @@ class Cli(harness.SystemTest):
         self.assertIsNone(self.status()["keeper"]["starts_in_s"])
         self.hearth("release", "--resume", status=0)
         self.wait_for(lambda: self.status()["keeper"]["state"] == "warm")
+
+    def test_status_waits_for_a_warm_keeper(self):
+        result = self.hearth("status", "--wait", "0", status=2)
+        self.assertIn(b"no broker runs", result.stderr)
+        waiting = subprocess.Popen([harness.HEARTH, "status", "--json", "--wait", "20"],
+                                   env=self.env, stdout=subprocess.PIPE)
+        self.hearth("run", "true", status=0)
+        shown = json.loads(waiting.communicate(timeout=30)[0])
+        self.assertEqual((waiting.returncode, shown["keeper"]["state"]), (0, "warm"))
+        self.assertIn(b"keeper: warm", self.hearth("status", "--wait", "0", status=0).stdout)
+        self.hearth("release", "--until-resume", status=0)
+        result = self.hearth("status", "--wait", "1", status=2)
+        self.assertIn(b"the keeper is released, not warm, after 1 s", result.stderr)
+        self.assertIn(b"keeper: released", result.stdout)
+
+    def test_status_does_not_wait_where_no_gpu_can_be_kept(self):
+        for more, why in (({"HEARTH_DRIVER": "/none/libcuda.so.1"}, b"is off: there is no driver"),
+                          ({"SIMCUDA_DEVICES": "0"}, b"(CUDA error 100)")):
+            with self.subTest(more=more):
+                env = {**self.env, **more}
+                self.hearth("run", "true", env=env, status=0)
+                result = self.hearth("status", "--wait", "60", env=env, status=1, timeout=20)
+                self.assertIn(why, result.stderr)
+                self.hearth("stop", status=0)
+        for wrong in ("-1", "soon", "86401"):
+            self.assertIn(wrong.encode(),
+                          self.hearth("status", "--wait", wrong, status=2).stderr)
 
     def test_stop_ends_it_at_once(self):
         self.start_broker()

@@ -11,7 +11,8 @@ from pathlib import Path
 import harness
 
 sys.path.insert(0, str(harness.SOURCE / "tests/gpu"))
-from check import arms, before_init, fidelity, first_step, mask, statistics_of  # noqa: E402 (path above)
+from check import (arms, before_init, fidelity,  # noqa: E402 (path above)
+                   first_step, mask, statistics_of)
 
 RESULT = harness.SOURCE / "bench/results/2026-11-30-h200-before-init.json"
 

@@ -143,3 +143,17 @@ Test(history, none_takes_lines_and_drops_them)
 	cr_assert_eq(history_pending(NULL), 0);
 	cr_assert_null(history_close(NULL));
 }
+
+Test(history, is_cleared_between_appends)
+{
+	int first, last;
+
+	cr_assert_eq(history_clear(folder), -ENOENT);
+	append(1);
+	cr_assert_eq(history_clear(folder), 0);
+	cr_assert_eq(access(path, F_OK), -1);
+	append(2);
+	cr_assert_eq(read_lines(&first, &last), 1);
+	cr_assert_eq(first, 2);
+	cr_assert_eq(history_clear("/none"), -ENOENT);
+}
