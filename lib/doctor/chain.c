@@ -1,6 +1,7 @@
 /* Following a command to the program that counts. Runs in the hearth tool; runs nothing of it. */
 #include "doctor/chain.h"
 
+#include "base/array.h"
 #include "doctor/chain_env.h"
 #include "doctor/program.h"
 #include "doctor/wrapper.h"
@@ -19,7 +20,7 @@
 
 void *chain_keep(struct chain *chain, void *memory)
 {
-	void **owned = reallocarray(chain->owned, chain->owned_count + 1, sizeof(*owned));
+	void **owned = array_resize(chain->owned, chain->owned_count + 1, sizeof(*owned));
 
 	if (owned)
 		chain->owned = owned;

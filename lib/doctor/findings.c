@@ -1,6 +1,7 @@
 /* The list of findings and how people see it. Runs in the hearth tool. */
 #include "doctor/findings.h"
 
+#include "base/array.h"
 #include "base/utf8.h"
 
 #include <stdarg.h>
@@ -30,7 +31,7 @@ void findings_add(
 	if (vasprintf(&text, format, arguments) < 0)
 		text = NULL;
 	va_end(arguments);
-	items = text ? reallocarray(findings->items, findings->count + 1, sizeof(*items)) : NULL;
+	items = text ? array_resize(findings->items, findings->count + 1, sizeof(*items)) : NULL;
 	if (!items) {
 		free(text);
 		findings->is_short = true;

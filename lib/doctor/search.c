@@ -2,6 +2,7 @@
  * this process's own loader, so that it can speak for another program and another root. */
 #include "doctor/search.h"
 
+#include "base/array.h"
 #include "driver/ld_cache.h"
 #include "driver/locate.h"
 
@@ -31,7 +32,7 @@ static void add_folder(struct search *search, const char *folder)
 
 	if (*folder != '/' || search->folder_count == MAX_FOLDERS)
 		return;
-	folders = reallocarray(search->folders, search->folder_count + 1, sizeof(*folders));
+	folders = array_resize(search->folders, search->folder_count + 1, sizeof(*folders));
 	if (!folders)
 		return;
 	search->folders = folders;

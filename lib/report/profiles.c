@@ -2,6 +2,7 @@
  * has checked. */
 #include "report/profiles.h"
 
+#include "base/array.h"
 #include "profile/decide.h"
 #include "profile/folder.h"
 #include "report/figure.h"
@@ -39,7 +40,7 @@ static int load_entry(int folder, const char *name, void *context)
 	length = snprintf(path, sizeof(path), "%s/%s", loading->folder, name);
 	if (length < 0 || length >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	entries = reallocarray(profiles->entries, profiles->count + 1, sizeof(*entries));
+	entries = array_resize(profiles->entries, profiles->count + 1, sizeof(*entries));
 	if (!entries)
 		return -ENOMEM;
 	profiles->entries = entries;

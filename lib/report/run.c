@@ -1,6 +1,8 @@
 /* Runs in memory. Runs in the tools. */
 #include "report/run.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +67,7 @@ static bool grow(void **array, size_t count, size_t *room, size_t size)
 
 	if (count < *room)
 		return true;
-	bigger = reallocarray(*array, more, size);
+	bigger = array_resize(*array, more, size);
 	if (!bigger)
 		return false;
 	*array = bigger;

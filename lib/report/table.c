@@ -1,6 +1,8 @@
 /* Text tables. Runs in the tools. Must never fail because of a cell's text. */
 #include "report/table.h"
 
+#include "base/array.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +68,7 @@ void table_cell(struct table *table, const char *format, ...)
 		return;
 	if (table->count == table->room) {
 		size_t room = table->room ? table->room * 2 : 64;
-		char **cells = reallocarray(table->cells, room, sizeof(*cells));
+		char **cells = array_resize(table->cells, room, sizeof(*cells));
 
 		if (!cells)
 			return;
