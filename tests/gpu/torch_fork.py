@@ -1,5 +1,5 @@
 """torch in a forked child and in its parent: BEFORE is what the parent did first (import,
-available, tensor), HOW is fork, pool or subprocess."""
+available, tensor), HOW is fork, pool, subprocess or loader (a DataLoader's workers)."""
 import multiprocessing
 import os
 import subprocess
@@ -35,6 +35,10 @@ def main():
     elif HOW == "pool":
         with multiprocessing.get_context("fork").Pool(2) as pool:
             result("pool", pool.map(use, ["worker", "worker"]))
+    elif HOW == "loader":
+        data = torch.utils.data.TensorDataset(torch.arange(64.0))
+        loader = torch.utils.data.DataLoader(data, batch_size=8, num_workers=3)
+        result("loader", sum(batch.sum().item() for (batch,) in loader))
     else:
         result("subprocess", subprocess.run(
             [sys.executable, "-c", "import torch; print(torch.ones(3).cuda().sum().item())"],

@@ -16,7 +16,7 @@
  *   close          closes all descriptors above 2
  *   replace        puts /dev/null in the place of all descriptors above 2
  *   uid=N cpu=N root=DIR sigwait
- *   end=HOW        return (default), exit, _exit, abort, term, kill, exec, thread */
+ *   end=HOW        return (default), exit, _exit, quick, abort, term, kill, exec, thread */
 #include "driver_steps.h"
 
 #include <fcntl.h>
@@ -248,6 +248,8 @@ static void leave(const char *how)
 		exit(3);
 	if (!strcmp(how, "_exit"))
 		_exit(4);
+	if (!strcmp(how, "quick"))
+		quick_exit(5);
 	if (!strcmp(how, "abort"))
 		abort();
 	if (!strcmp(how, "term"))

@@ -8,7 +8,7 @@ import time
 from harness import main
 from speculation import READY, STEPS, SpeculationTest
 
-ENDS = ("return", "exit", "_exit", "abort", "term", "kill", "exec")
+ENDS = ("return", "exit", "_exit", "quick", "abort", "term", "kill", "exec")
 
 
 class Exit(SpeculationTest):

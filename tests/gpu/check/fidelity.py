@@ -43,7 +43,7 @@ class Run(NamedTuple):
     log: list  # Hearth's records, [] for a plain run
 
 
-def _read_log(path):
+def read_log(path):
     records = []
     try:
         with open(path, encoding="utf-8") as file:
@@ -100,7 +100,7 @@ def run_once(context, broker, program, arm, number, more_preload=None):
     # Paths of the run's own folder may be printed; they are not a difference.
     own = str(folder).encode()
     run = Run(status, stdout.replace(own, b"FOLDER"), stderr.replace(own, b"FOLDER"), seconds,
-              _read_log(log))
+              read_log(log))
     shutil.rmtree(folder, ignore_errors=True)
     return run
 
