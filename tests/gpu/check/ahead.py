@@ -23,7 +23,7 @@ CRASH_LINES = 80
 
 class Job(NamedTuple):
     """One run. `template` is a state folder, None for a native run; with keeps_state it is used as
-    it is and learns. `tool` is what Hearth's run starts with, after the environment is set."""
+    it is and learns. What is run through_tool, by `hearth run`, gets its preload from that."""
     name: str
     command: list
     template: Optional[Path] = None
@@ -31,6 +31,7 @@ class Job(NamedTuple):
     seconds: int = 30
     shows_crash: bool = False
     keeps_state: bool = False
+    through_tool: bool = False
 
 
 class End(NamedTuple):
@@ -106,8 +107,9 @@ class Stage:
         if job.template is None:
             environment = self.context.environment(**own)
         else:
-            environment = self.broker.environment(
-                LD_PRELOAD=str(self.context.preload), HEARTH_LOG=str(folder / "log"), **own)
+            environment = self.broker.environment(HEARTH_LOG=str(folder / "log"), **own)
+            if not job.through_tool:
+                environment["LD_PRELOAD"] = str(self.context.preload)
             state = job.template
             if not job.keeps_state:
                 state = folder / "state"
