@@ -136,6 +136,23 @@ static void work(void)
 	printf(", %d wrong\n", wrong);
 }
 
+/* Bytes there and back, which any driver does at once. */
+static void copy_bytes(void)
+{
+	uint32_t there[COUNT], back[COUNT] = {0};
+	uint64_t memory = 0;
+	int codes[4];
+
+	for (uint32_t i = 0; i < COUNT; i++)
+		there[i] = i ^ 0x5a5a;
+	codes[0] = STEPS_CALL(cuMemAlloc_v2, P(&memory), sizeof(there));
+	codes[1] = STEPS_CALL(cuMemcpyHtoD_v2, memory, P(there), sizeof(there));
+	codes[2] = STEPS_CALL(cuMemcpyDtoH_v2, P(back), memory, sizeof(back));
+	codes[3] = STEPS_CALL(cuMemFree_v2, memory);
+	printf("copy %d %d %d %d, %s\n", codes[0], codes[1], codes[2], codes[3],
+		memcmp(there, back, sizeof(back)) ? "wrong" : "right");
+}
+
 static void show_memory(void)
 {
 	uint64_t free_bytes = 0, total = 0;
@@ -195,6 +212,8 @@ int steps_driver(const char *step, const char *value)
 		show_stack();
 	else if (!strcmp(step, "work"))
 		work();
+	else if (!strcmp(step, "copy"))
+		copy_bytes();
 	else if (!strcmp(step, "memory"))
 		show_memory();
 	else

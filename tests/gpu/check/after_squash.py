@@ -31,7 +31,7 @@ def _programs(stage, has_torch):
     programs = {}
     for name, change in _changes().items():
         programs[f"C, {name}"] = ([steps, "lookup", "sleep=400", "env=" + "=".join(change), "init",
-                                   "devices", "retain=0", "stack", "work"], 30)
+                                   "devices", "retain=0", "stack", "copy"], 30)
         programs[f"PTX JIT, {name}"] = ([*jit, *change], 60)
         # The first change with every torch program, the others with one.
         for script in SCRIPTS if has_torch and name == "uuid" else SCRIPTS[:1] * has_torch:

@@ -16,11 +16,11 @@ def _kinds(stage):
     """Name: the steps that follow the wait."""
     plugin = stage.program("init_constructor.so")
     slow = stage.program("init_constructor_slow.so")
-    then = ["init", "retain=0", "work"]
+    then = ["init", "retain=0", "copy"]
     return {"constructor": [f"plugin={plugin}", *then],
             "constructor that waits": [f"plugin={slow}", *then],
-            "32 threads": ["storm=32", "init", "devices", "retain=0", "work"],
-            "32 threads with retains": ["storms=32", "state=0", "work"]}
+            "32 threads": ["storm=32", "init", "devices", "retain=0", "copy"],
+            "32 threads with retains": ["storms=32", "state=0", "retain=0", "copy"]}
 
 
 def run(context):

@@ -16,10 +16,10 @@ def _commands(stage, folder):
     steps = folder / "driver_steps"
     shutil.copy(stage.program("driver_steps"), steps)
     os.chmod(steps, 0o755)
-    use = [steps, "lookup", "sleep=400", "init", "devices", "retain=0", "work"]
+    use = [steps, "lookup", "sleep=400", "init", "devices", "retain=0", "copy"]
     commands = {
         "nothing in front": use,
-        "sigwait": [steps, "lookup", "sigwait", "sleep=20", "sigwait", "init", "retain=0", "work"],
+        "sigwait": [steps, "lookup", "sigwait", "sleep=20", "sigwait", "init", "retain=0", "copy"],
         "sigwait, ready": [steps, "lookup", "sleep=400", "sigwait", "sigwait"],
         "unshare -U true": ["unshare", "-U", "true"],
         "unshare -U id": ["unshare", "-U", "--map-root-user", "id", "-u"],

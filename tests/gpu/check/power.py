@@ -12,7 +12,7 @@ EVERY_SECONDS = 0.4
 FIELDS = ("power.draw", "clocks.sm", "clocks.mem", "memory.used", "pstate")
 
 
-def _smi():
+def smi():
     return shutil.which("nvidia-smi") or "/usr/local/nvidia/bin/nvidia-smi"
 
 
@@ -58,9 +58,9 @@ def resident_kib(pid):
 
 def is_listed(pid):
     """Whether nvidia-smi names the process: by its query, or in its table."""
-    query = machine.output_of(_smi(), "--query-compute-apps=pid,process_name,used_memory",
+    query = machine.output_of(smi(), "--query-compute-apps=pid,process_name,used_memory",
                               "--format=csv,noheader")
-    table = machine.output_of(_smi())
+    table = machine.output_of(smi())
     if query is None and table is None:
         return "no nvidia-smi"
     return {"query": (query or "").strip(),
