@@ -1,5 +1,5 @@
-"""The driver through ctypes in a forked child and in its parent: BEFORE is what the parent did first
-(lookup, context, or busy: a thread is in driver calls all the time), HOW is fork, pool or
+"""The driver through ctypes in a forked child and in its parent: BEFORE is what the parent did
+first (lookup, context, or busy: a thread is in driver calls all the time), HOW is fork, pool or
 subprocess. Usage: driver_fork.py BEFORE HOW."""
 import ctypes
 import multiprocessing

@@ -1,5 +1,5 @@
-"""PTX through the driver alone: looked up, the environment changed, then compiled without a cache and
-launched. Usage: driver_jit.py NAME VALUE."""
+"""PTX through the driver alone: looked up, the environment changed, then compiled without a cache
+and launched. Usage: driver_jit.py NAME VALUE."""
 import ctypes
 import os
 import sys

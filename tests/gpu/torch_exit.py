@@ -1,5 +1,5 @@
-"""A torch program that ends after MS milliseconds, wherever it is: `sys.exit`, `_exit`, C's `exit`, or
-killed by the timer's signal (`alarm`). `end` comes to its end by itself. Prints nothing.
+"""A torch program that ends after MS milliseconds, wherever it is: `sys.exit`, `_exit`, C's `exit`,
+or killed by the timer's signal (`alarm`). `end` comes to its end by itself. Prints nothing.
 Usage: torch_exit.py HOW MS."""
 import ctypes
 import os

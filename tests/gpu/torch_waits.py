@@ -1,5 +1,5 @@
-"""One tensor of torch's; or, as the same program to whoever learns from it, the driver alone, looked
-up `late` (just before its first call) or `early`. Usage: torch_waits.py torch|late|early."""
+"""One tensor of torch's; or, as the same program to whoever learns from it, the driver alone,
+looked up `late` (just before its first call) or `early`. Usage: torch_waits.py torch|late|early."""
 import sys
 
 import driver_waits

@@ -9,6 +9,7 @@ import unittest
 from pathlib import Path
 
 import harness
+from rehearsal import Rehearsal
 
 sys.path.insert(0, str(harness.SOURCE / "tests/gpu"))
 from check import (arms, before_init, fidelity,  # noqa: E402 (path above)
@@ -176,21 +177,7 @@ class Comparison(harness.SystemTest):
         self.assertEqual((row["differences"], row["records"]), ([], {"alone": 1, "keeper": 1}))
 
 
-class Rehearsal(harness.SystemTest):
-    """The groups on the simulated driver: that they run through, not what they measure."""
-
-    def rehearsed(self, group):
-        env = {name: value for name, value in self.env.items() if name != "HEARTH_DRIVER"}
-        done = self.run_program(
-            sys.executable, harness.SOURCE / "tools/gpu-check", "--sim", "--no-build", "--build",
-            harness.BUILD, "--work", self.dir / "work", "--out", self.dir / "out", "--commit",
-            "c0ffee", group, env=env, timeout=120)
-        self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode())
-        result = json.loads((self.dir / f"out/{group}.json").read_text())
-        self.assertEqual((result["driver"], result["commit"], result["gpus"]),
-                         ("simulated", "c0ffee", []))
-        return result
-
+class Rehearsals(Rehearsal):
     def test_rules(self):
         result = self.rehearsed("rules")
         self.assertEqual((result["record_differs"], result["preload_differs"]), ([], []))
@@ -259,6 +246,16 @@ class Statistics(unittest.TestCase):
         self.assertEqual(statistics_of.summary([3, 1, 2, 10]),
                          {"runs": 4, "min": 1, "median": 2.5, "p90": 10, "max": 10})
         self.assertEqual(statistics_of.summary([]), {"runs": 0})
+
+    def test_how_likely_an_order_is_by_chance(self):
+        self.assertEqual(statistics_of.chance_of_slower([5, 6, 7, 8], [1, 2, 3, 4]), 1 / 70)
+        self.assertEqual(statistics_of.chance_of_slower([1, 2], [3, 4]), 1)
+        self.assertEqual(statistics_of.chance_of_slower([], [3]), 0)
+        self.assertGreater(statistics_of.chance_of_slower([1, 4, 5], [2, 3, 6]), 0.4)
+
+    def test_lower_quartile(self):
+        self.assertEqual(statistics_of.lower_quartile([9, 1, 2, 3, 40, 50, 60, 70]), 2)
+        self.assertEqual(statistics_of.lower_quartile([]), float("inf"))
 
 
 if __name__ == "__main__":

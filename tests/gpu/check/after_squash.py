@@ -1,5 +1,6 @@
-"""Group after-squash: programs whose speculation was undone because the driver's environment changed,
-though to the same device: profiler, JIT, NCCL and torch.compile work on the driver's next copy."""
+"""Group after-squash: programs whose speculation was undone because the driver's environment
+changed, though to the same device: profiler, JIT, NCCL and torch.compile work on the driver's next
+copy."""
 import importlib.util
 import sys
 

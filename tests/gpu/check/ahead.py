@@ -1,5 +1,5 @@
-"""What the groups about speculation stand on: programs that run by the hundred, natively or with what
-Hearth has learned about them, and the comparison of how they ended.
+"""What the groups about speculation stand on: programs that run by the hundred, natively or with
+what Hearth has learned about them, and the comparison of how they ended.
 
 A learned run gets a copy of a state folder (the template), so that no run teaches the next."""
 import collections

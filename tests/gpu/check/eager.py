@@ -24,7 +24,7 @@ def _commands(stage, folder):
         "unshare -U true": ["unshare", "-U", "true"],
         "unshare -U id": ["unshare", "-U", "--map-root-user", "id", "-u"],
         "unshare -U, used": ["unshare", "-U", "--map-root-user", *use],
-        "taskset, seen": ["taskset", "-c", "0", "sh", "-c", "grep Cpus_allowed_list /proc/$$/status"],
+        "taskset, seen": ["taskset", "-c", "0", "sh", "-c", "grep Cpus_allowed: /proc/$$/status"],
         "taskset, used": ["taskset", "-c", "0", *use],
         "own affinity": [steps, "lookup", "sleep=400", "cpu=0", *use[3:]],
         "nice": ["nice", "-n", "1", *use],

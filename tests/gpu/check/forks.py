@@ -1,9 +1,9 @@
-"""Group forks: a process that leaves its parent while work was done ahead for that, many times each:
-{speculated only; the program initialised itself; a thread in mid-call} by every way to leave. Child
-and parent say and see what they do natively, descriptors of the child included.
+"""Group forks: a process that leaves its parent while work was done ahead for that, many times
+each: {speculated only; the program initialised itself; a thread in mid-call} by every way to leave.
+Child and parent say and see what they do natively, descriptors of the child included.
 
-Python's warning about a fork beside threads is off in both arms: it is about `auto` never being ahead
-in a program that forks, and here what was learned is wrong on purpose."""
+Python's warning about a fork beside threads is off in both arms: it is about `auto` never being
+ahead in a program that forks, and here what was learned is wrong on purpose."""
 import importlib.util
 import sys
 

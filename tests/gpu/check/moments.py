@@ -1,9 +1,9 @@
-"""Group moments: six programs with their work begun at process start, at the first lookup of cuInit,
-and at the moment that Hearth chose after three runs: what each waited in the driver until its first
-result, and how often a guess was undone.
+"""Group moments: six programs with their work begun at process start, at the first lookup of
+cuInit, and at the moment that Hearth chose after three runs: what each waited in the driver until
+its first result, and how often a guess was undone.
 
-A moment is forced by what the profile learned: a run that looks up late and calls at once leaves the
-start, one that looks up early and calls late leaves the lookup."""
+A moment is forced by what the profile learned: a run that looks up late and calls at once leaves
+the start, one that looks up early and calls late leaves the lookup."""
 import importlib.util
 import sys
 

@@ -1,5 +1,6 @@
 """Group setenv: programs that call setenv and unsetenv in a loop while the speculative thread reads
-its copy of the environment. getenv beside setenv can crash; here it must not, in thousands of starts.
+its copy of the environment. getenv beside setenv can crash; here it must not, in thousands of
+starts.
 
 What was learned is cuInit alone: with a keeper it takes 9 ms, and no two starts wait for each
 other's contexts."""

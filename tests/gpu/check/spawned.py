@@ -1,6 +1,7 @@
-"""Group spawned: contexts and memory of the processes of torch programs that start workers, natively
-and in the first and the tenth run under Hearth; and a program that does not use the GPU though what
-was learned says so: once its context was given back, memory and watts are what they were."""
+"""Group spawned: contexts and memory of the processes of torch programs that start workers,
+natively and in the first and the tenth run under Hearth; and a program that does not use the GPU
+though what was learned says so: once its context was given back, memory and watts are what they
+were."""
 import concurrent.futures
 import importlib.util
 import subprocess

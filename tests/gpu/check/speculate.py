@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Callable, NamedTuple
 
-from . import build
+from . import build, statistics_of
 from .arms import Arms
 from .broker import Broker, BrokerError
 
@@ -26,6 +26,7 @@ LIMITS_MS = {"run 1": (165, 165), "run 2": (20, 30), "run 3": (20, 30)}  # media
 LIMIT_DRIVER_MS = 1
 LIMIT_AT_ONCE_MS = 2
 LIMIT_LATE_MS = 5
+CHANCE = 0.05
 LIMIT_SLOWER = 0.03  # the import, which is seconds of other work, in parts of the native one
 
 
@@ -131,6 +132,21 @@ def _check_served(programs, served, checks):
                    f"({', '.join(ways)})"] = bool(runs) and good == len(runs)
 
 
+def _check_not_slower(arms, checks, step, slack):
+    """The import's own time varies by half from run to run, so medians of ten compare chance.
+    Slower is what is so by its lower quartile, and by an order of the figures that chance hardly
+    makes."""
+    native = arms.figures.get("torch, native", {}).get(step, [])
+    later = arms.figures.get("torch, run 2", {}).get(step, [])
+    quartiles = [statistics_of.lower_quartile(values) for values in (later, native)]
+    chance = statistics_of.chance_of_slower(later, native)
+    checks[f"torch, run 2, {step}: lower quartile {quartiles[0]:.0f} ms, natively "
+           f"{quartiles[1]:.0f} (N = {len(later)}, {len(native)}; rank sum: chance {chance:.2f}); "
+           f"fails above {slack:.0%} more with a chance under {CHANCE}"] = bool(
+               later and native
+               and (quartiles[0] <= quartiles[1] * (1 + slack) or chance >= CHANCE))
+
+
 def _check_torch(arms, checks):
     for run_name, (median, p95) in LIMITS_MS.items():
         arm = f"torch, {run_name}"
@@ -142,11 +158,8 @@ def _check_torch(arms, checks):
         waited = arms.median(f"torch, {run_name}", "driver")
         checks[f"torch, {run_name}: in the driver {waited:.2f} ms, at most "
                f"{LIMIT_DRIVER_MS}"] = waited <= LIMIT_DRIVER_MS
-    native, later = arms.median("torch, native", "import"), arms.median("torch, run 2", "import")
-    checks[f"torch, run 2: import {later:.0f} ms, natively {native:.0f}"] = (
-        later <= native * (1 + LIMIT_SLOWER))
-    native, later = arms.median("torch, native", "wall"), arms.median("torch, run 2", "wall")
-    checks[f"torch, run 2: whole program {later:.0f} ms, natively {native:.0f}"] = later <= native
+    for step, slack in (("import", LIMIT_SLOWER), ("wall", 0)):
+        _check_not_slower(arms, checks, step, slack)
 
 
 def _check_c(arms, checks):
