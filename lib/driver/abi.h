@@ -9,6 +9,8 @@ typedef int CUdevice;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUlib_st *CUlibrary;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUkern_st *CUkernel;
 
 #define CUDA_SUCCESS 0
 #define CUDA_ERROR_INVALID_VALUE 1
@@ -22,6 +24,7 @@ typedef struct CUlib_st *CUlibrary;
 
 /* What the code pointer of cuLibraryLoadData and cuModuleLoadData* can lead to. */
 #define FATBIN_WRAPPER_MAGIC 0x466243b1u
+#define FATBIN_WRAPPER_VERSION 1 /* the only one that leads to one fat binary alone */
 #define FATBIN_MAGIC 0xba55ed50u
 #define FATBIN_KIND_PTX 1
 #define FATBIN_KIND_ELF 2

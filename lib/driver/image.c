@@ -7,9 +7,6 @@
 #include <elf.h>
 #include <string.h>
 
-/* Every PTX text has this directive, at most comments stand before it. */
-#define PTX_SIGN ".version"
-
 /* Far above any image: what claims to be larger is something else. */
 #define SIZE_LIMIT (UINT64_C(1) << 32)
 
@@ -39,6 +36,23 @@ static void inspect_fatbin(const char *data, struct image_info *ret_info)
 	ret_info->is_ptx_only = has_ptx && !has_elf;
 }
 
+/* The last byte that a section lies on; `end` at least. */
+static uint64_t end_of_sections(const char *data, const Elf64_Ehdr *header, uint64_t end)
+{
+	for (unsigned int i = 0; header->e_shoff && i < header->e_shnum; i++) {
+		Elf64_Shdr section;
+
+		memcpy(&section, data + header->e_shoff + i * sizeof(section), sizeof(section));
+		if (section.sh_type == SHT_NOBITS || section.sh_type == SHT_NULL)
+			continue;
+		if (section.sh_offset > SIZE_LIMIT || section.sh_size > SIZE_LIMIT)
+			return 0;
+		if (section.sh_offset + section.sh_size > end)
+			end = section.sh_offset + section.sh_size;
+	}
+	return end;
+}
+
 static void inspect_elf(const char *data, struct image_info *ret_info)
 {
 	Elf64_Ehdr header;
@@ -52,21 +66,29 @@ static void inspect_elf(const char *data, struct image_info *ret_info)
 		header.e_phoff > SIZE_LIMIT)
 		return;
 	ret_info->size = sections_end > segments_end ? sections_end : segments_end;
+	if (header.e_shentsize == sizeof(Elf64_Shdr))
+		ret_info->size = end_of_sections(data, &header, ret_info->size);
 }
 
-static bool is_text(unsigned char byte)
+static bool is_text_byte(unsigned char byte)
 {
 	return (byte >= ' ' && byte < 0x7f) || (byte >= '\t' && byte <= '\r');
 }
 
-void image_inspect(const void *image, struct image_info *ret_info)
+bool image_is_text(const void *image)
 {
 	const unsigned char *bytes = image;
+
+	return is_text_byte(bytes[0]) && is_text_byte(bytes[1]);
+}
+
+void image_inspect(const void *image, struct image_info *ret_info)
+{
 	uint32_t magic;
 
 	*ret_info = (struct image_info){0};
 	/* PTX may be shorter than any header: look at one byte at a time. */
-	if (is_text(bytes[0]) && is_text(bytes[1])) {
+	if (image_is_text(image)) {
 		ret_info->size = strlen(image);
 		ret_info->is_ptx_only = strstr(image, PTX_SIGN);
 		return;

@@ -5,11 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Every PTX text has this directive, at most comments stand before it. */
+#define PTX_SIGN ".version"
+
 struct image_info {
 	uint64_t size;    /* bytes; 0 where it cannot be told safely */
 	bool is_ptx_only; /* text, or a fat binary without machine code: the driver compiles it, or
 			   * finds it in its JIT cache */
 };
+
+/* Does it begin as text does? Reads two bytes. */
+bool image_is_text(const void *image);
 
 /* Looks at an image that the driver has just accepted, so that what its headers promise is
  * there. */

@@ -46,3 +46,8 @@ CUresult handle_cuLibraryLoadData(CUlibrary *library, const void *image, const v
 CUresult handle_cuLibraryLoadFromFile(CUlibrary *library, const char *path, const void *jit_options,
 	const void *jit_values, unsigned int jit_count, const void *options, const void *values,
 	unsigned int count);
+
+/* kernel.c */
+CUresult handle_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name);
+CUresult handle_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
+CUresult handle_cuKernelGetFunction(CUfunction *function, CUkernel kernel);

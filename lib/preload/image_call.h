@@ -8,7 +8,7 @@
 #include "profile/images.h"
 
 struct image_call {
-	/* Filled in by the handler. */
+	/* By image_call_begin. */
 	enum image_entry entry;
 	const void *code; /* the image, or NULL for the two entries that take a path */
 	const char *path; /* of those */
@@ -17,17 +17,31 @@ struct image_call {
 	const int *options;        /* CUlibraryOption */
 	const void *const *values; /* each is the option's value, or points to it, as CUDA says */
 	/* By image_call_look. */
-	enum image_form form;
-	const void *data; /* the fat binary, cubin or text; NULL where nothing is understood */
-	uint64_t size;    /* 0 for text (its end is not looked for) and where it cannot be told */
-	bool is_in_file;  /* `data` is mapped from a file by the loader: */
-	uint64_t offset;  /* of it, */
-	uint64_t wrapper; /* and of the wrapper in the same file, else IMAGES_NO_OFFSET */
+	enum image_form form; /* of the entries that take a path: IMAGE_FORM_NONE */
+	const void *data;     /* the fat binary, cubin or text; NULL where nothing is understood */
+	uint64_t size;        /* of a fat binary; of others image_call_measure tells it */
+	bool is_in_file;      /* `data` is mapped from a file by the loader: */
+	uint64_t offset;      /* of it, */
+	uint64_t wrapper;     /* and of the wrapper in the same file, else IMAGES_NO_OFFSET */
 	struct mapped mapped;
+	/* By image_call_measure. */
+	bool is_ptx_only;
 };
+
+/* Notes the arguments; the rest is filled in by the calls below. The path must stay. */
+void image_call_begin(struct image_call *ret_call, enum image_entry entry, const void *code,
+	const char *path, uint32_t jit_count, const void *options, const void *values,
+	uint32_t option_count);
 
 /* Looks at what is passed. */
 void image_call_look(struct image_call *call);
+
+/* Completes it once the driver has taken the image with success: `size`, a text's with its NUL, 0
+ * where it cannot be told; `is_ptx_only`. */
+void image_call_measure(struct image_call *call);
+
+/* The options as the profile keeps them; `flags` says what it cannot. */
+void image_call_options(const struct image_call *call, struct image *ret_image);
 
 /* Does the call ask for image `index` of the list: the same entry, form, options and content? Of an
  * image in a file, the file's identity and the offsets decide, and its digest; of one on the heap

@@ -7,77 +7,93 @@
 #include "driver/loaded.h"
 #include "preload/first_call.h"
 #include "preload/handlers.h"
+#include "preload/record_images.h"
 
 #include <string.h>
 
 #define SLOW_LOAD_US 1000
 
 /* Which file the image is in, how large it is, whether the driver had to compile it. */
-static void describe_image(struct first_call *call, const void *image, bool is_slow)
+static void describe_image(struct first_call *first, const void *image, bool is_slow)
 {
 	struct image_info info;
 
 	image_inspect(image, &info);
-	call->size = info.size;
+	first->size = info.size;
 	/* The driver's JIT cache answers in less. */
 	if (info.is_ptx_only && is_slow)
-		call->how = HEARTH_JIT;
-	loaded_file_name(image, call->object, sizeof(call->object));
+		first->how = HEARTH_JIT;
+	loaded_file_name(image, first->object, sizeof(first->object));
 }
 
-static void describe_file(struct first_call *call, const char *path)
+static void describe_file(struct first_call *first, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
 	path = slash ? slash + 1 : path;
-	memcpy(call->object, path, strnlen(path, sizeof(call->object) - 1) + 1);
-	call->object[sizeof(call->object) - 1] = '\0';
+	memcpy(first->object, path, strnlen(path, sizeof(first->object) - 1) + 1);
+	first->object[sizeof(first->object) - 1] = '\0';
 }
 
-static CUresult end_load(struct first_call *call, const void *image, const char *path, CUresult rc)
+/* `handle` is where the program gets its module or library. */
+static CUresult end_load(
+	struct first_call *first, struct image_call *call, const void *handle, CUresult rc)
 {
-	bool is_slow = clock_monotonic_us() - call->start_us > SLOW_LOAD_US;
+	uint64_t took_us = clock_monotonic_us() - first->start_us;
+	bool is_slow = took_us > SLOW_LOAD_US;
 
-	first_call_set_device(call, first_call_current_device());
-	call->is_forced = is_slow;
-	if (rc == CUDA_SUCCESS && (is_slow || !first_call_is_done(call->row, call->device))) {
-		if (image)
-			describe_image(call, image, is_slow);
-		else if (path)
-			describe_file(call, path);
+	first_call_set_device(first, first_call_current_device());
+	first->is_forced = is_slow;
+	if (rc == CUDA_SUCCESS && (is_slow || !first_call_is_done(first->row, first->device))) {
+		if (call->code)
+			describe_image(first, call->code, is_slow);
+		else if (call->path)
+			describe_file(first, call->path);
 	}
-	first_call_end(call, rc);
+	first_call_end(first, rc);
+	if (rc == CUDA_SUCCESS && record_images_is_on()) {
+		image_call_look(call);
+		record_images_load(call, *(void *const *)handle, took_us);
+	}
 	return rc;
 }
 
-/* As CONTEXT_HANDLER; IMAGE is the image in memory, PATH the file's name: one of them is NULL. */
-#define LOAD_HANDLER(symbol, TYPES, ARGUMENTS, IMAGE, PATH)                                        \
+/* As CONTEXT_HANDLER; HANDLE is where the result goes, and what follows it fills in a struct
+ * image_call: the image in memory, or the file's path, and options. */
+#define LOAD_HANDLER(symbol, TYPES, ARGUMENTS, HANDLE, ...)                                        \
 	CUresult handle_##symbol TYPES                                                             \
 	{                                                                                          \
 		CUresult(*real) TYPES = (CUresult(*) TYPES)route_real(ROW_##symbol);               \
-		struct first_call call;                                                            \
+		struct first_call first;                                                           \
+		struct image_call call;                                                            \
                                                                                                    \
 		if (!first_call_has_page())                                                        \
 			return real ARGUMENTS;                                                     \
-		first_call_time(&call, ROW_##symbol, -1);                                          \
-		return end_load(&call, IMAGE, PATH, real ARGUMENTS);                               \
+		image_call_begin(&call, __VA_ARGS__);                                              \
+		first_call_time(&first, ROW_##symbol, -1);                                         \
+		return end_load(&first, &call, HANDLE, real ARGUMENTS);                            \
 	}
 
-LOAD_HANDLER(cuModuleLoad, (CUmodule * module, const char *path), (module, path), NULL, path)
-LOAD_HANDLER(cuModuleLoadData, (CUmodule * module, const void *image), (module, image), image, NULL)
+LOAD_HANDLER(cuModuleLoad, (CUmodule * module, const char *path), (module, path), module,
+	IMAGE_MODULE_FILE, NULL, path, 0, NULL, NULL, 0)
+LOAD_HANDLER(cuModuleLoadData, (CUmodule * module, const void *image), (module, image), module,
+	IMAGE_MODULE_DATA, image, NULL, 0, NULL, NULL, 0)
 LOAD_HANDLER(cuModuleLoadDataEx,
 	(CUmodule * module, const void *image, unsigned int option_count, const void *options,
 		const void *values),
-	(module, image, option_count, options, values), image, NULL)
-LOAD_HANDLER(
-	cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image), image, NULL)
+	(module, image, option_count, options, values), module, IMAGE_MODULE_DATA_EX, image, NULL,
+	option_count, NULL, NULL, 0)
+LOAD_HANDLER(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image), module,
+	IMAGE_MODULE_FATBIN, image, NULL, 0, NULL, NULL, 0)
 LOAD_HANDLER(cuLibraryLoadData,
 	(CUlibrary * library, const void *image, const void *jit_options, const void *jit_values,
 		unsigned int jit_count, const void *options, const void *values,
 		unsigned int count),
-	(library, image, jit_options, jit_values, jit_count, options, values, count), image, NULL)
+	(library, image, jit_options, jit_values, jit_count, options, values, count), library,
+	IMAGE_LIBRARY_DATA, image, NULL, jit_count, options, values, count)
 LOAD_HANDLER(cuLibraryLoadFromFile,
 	(CUlibrary * library, const char *path, const void *jit_options, const void *jit_values,
 		unsigned int jit_count, const void *options, const void *values,
 		unsigned int count),
-	(library, path, jit_options, jit_values, jit_count, options, values, count), NULL, path)
+	(library, path, jit_options, jit_values, jit_count, options, values, count), library,
+	IMAGE_LIBRARY_FILE, NULL, path, jit_count, options, values, count)

@@ -94,7 +94,7 @@ static void take(struct moment *moment, uint64_t at_us, char *const *environment
 	moment->forks = __atomic_load_n(&forks, __ATOMIC_RELAXED);
 }
 
-static bool is_observed(void)
+bool observe_is_on(void)
 {
 	return observed && observed == getpid();
 }
@@ -108,7 +108,7 @@ void observe_begin(void)
 
 void observe_lookup(char *const *environment)
 {
-	if (!is_observed() || !is_first(&looked_up.once))
+	if (!observe_is_on() || !is_first(&looked_up.once))
 		return;
 	take(&looked_up, clock_monotonic_us(), environment);
 	set_done(&looked_up.once);
@@ -120,7 +120,7 @@ void observe_call(void)
 	const struct moment *before = is_looked_up ? &looked_up : &began;
 	struct env_copy copy;
 
-	if (!is_observed() || !is_first(&called.once) || env_copy_take(&copy))
+	if (!observe_is_on() || !is_first(&called.once) || env_copy_take(&copy))
 		return;
 	take(&called, clock_monotonic_us(), copy.entries);
 	env_copy_drop(&copy);
@@ -137,26 +137,59 @@ void observe_call(void)
 	set_done(&called.once);
 }
 
-/* False where no driver was opened: then there is nothing to say about one. */
-static bool note_driver(void)
+/* How many devices are visible, and the first one's model, which stays as it was where it has none.
+ */
+static int look_at_devices(char ret_model[PROFILE_MODEL_SIZE])
 {
 	CUresult (*name)(char *, int, CUdevice) =
 		(CUresult(*)(char *, int, CUdevice))route_real(ROW_cuDeviceGetName);
 	CUresult (*count_devices)(int *) = (CUresult(*)(int *))route_real(ROW_cuDeviceGetCount);
-	struct build_id id;
+	char text[PROFILE_MODEL_SIZE] = "";
 	int count;
+
+	if (count_devices(&count))
+		return 0;
+	if (count > 0 && !name(text, sizeof(text), 0))
+		memcpy(ret_model, text, sizeof(text));
+	return count;
+}
+
+static bool note_build(uint8_t ret_build_id[PROFILE_BUILD_SIZE])
+{
+	struct build_id id;
 
 	if (!route_driver_map() || build_id_of_map(route_driver_map(), &id))
 		return false;
-	memcpy(seen.build_id, id.bytes, sizeof(seen.build_id));
-	if (seen.is_used && !count_devices(&count)) {
-		seen.visible_count = count;
-		if (count > 0 && !name(model, sizeof(model), 0))
-			seen.model = model;
+	memcpy(ret_build_id, id.bytes, PROFILE_BUILD_SIZE);
+	return true;
+}
+
+/* False where no driver was opened: then there is nothing to say about one. */
+static bool note_driver(void)
+{
+	if (!note_build(seen.build_id))
+		return false;
+	if (seen.is_used) {
+		seen.visible_count = look_at_devices(model);
+		seen.model = model;
 	}
 	/* Whether others run beside it is not known here. */
 	seen.is_several = seen.visible_count > 1;
 	return true;
+}
+
+bool observe_driver(uint8_t ret_build_id[PROFILE_BUILD_SIZE], char ret_model[PROFILE_MODEL_SIZE])
+{
+	ret_model[0] = '\0';
+	if (!is_done(&called.once) || !note_build(ret_build_id))
+		return false;
+	look_at_devices(ret_model);
+	return true;
+}
+
+bool observe_has_context(void)
+{
+	return observe_is_on() && is_done(&context_once);
 }
 
 static enum learn_outcome outcome(void)
@@ -201,7 +234,7 @@ static void write_down(void)
 	uint32_t no = 0;
 	int kept = errno, error;
 
-	if (!is_observed())
+	if (!observe_is_on())
 		return;
 	identity = situation_identity();
 	folder = situation_profiles();
@@ -230,14 +263,14 @@ void observe_init(uint64_t took_us)
 {
 	uint64_t none = 0;
 
-	if (is_observed())
+	if (observe_is_on())
 		__atomic_compare_exchange_n(
 			&seen.init_us, &none, took_us, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 void observe_context(const struct profile_context *context, uint64_t took_us)
 {
-	if (!is_observed() || !is_first(&context_once))
+	if (!observe_is_on() || !is_first(&context_once))
 		return;
 	seen.contexts[0] = *context;
 	seen.context_us = took_us;
@@ -255,7 +288,7 @@ void observe_squash(void)
 
 void observe_end(void)
 {
-	if (is_observed() && (is_done(&called.once) || is_done(&looked_up.once)))
+	if (observe_is_on() && (is_done(&called.once) || is_done(&looked_up.once)))
 		write_down();
 }
 

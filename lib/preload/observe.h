@@ -6,6 +6,7 @@
 #include "driver/abi.h"
 #include "profile/profile.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* From the constructor. */
@@ -29,6 +30,16 @@ void observe_squash(void);
 
 /* At the process's end: what was not written down yet. */
 void observe_end(void);
+
+/* Is this the process that is observed? One getpid. */
+bool observe_is_on(void);
+
+/* Has the program had a context in it? */
+bool observe_has_context(void);
+
+/* The section that this run belongs to: the driver's build, and the model of the first visible GPU,
+ * "" where it has none. False where there is no driver, or the program has not called cuInit. */
+bool observe_driver(uint8_t ret_build_id[PROFILE_BUILD_SIZE], char ret_model[PROFILE_MODEL_SIZE]);
 
 /* What the profile says a cuInit takes; 0 = not known. */
 uint64_t observe_learned_init_us(void);

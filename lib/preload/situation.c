@@ -77,6 +77,11 @@ const struct profile_section *situation_section(void)
 	return section;
 }
 
+const char *situation_started(void)
+{
+	return argument_count > 0 ? arguments[0] : NULL;
+}
+
 const char *situation_profiles(void)
 {
 	size_t length = strlen(state_dir);

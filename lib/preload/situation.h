@@ -25,5 +25,8 @@ int situation_read(const char *driver, struct situation *ret_situation);
 /* The profile's section that situation_read found, or NULL. */
 const struct profile_section *situation_section(void);
 
+/* How the program was started: its argv[0], or NULL. */
+const char *situation_started(void);
+
 /* The folder of profiles, or NULL where no state folder is named. */
 const char *situation_profiles(void);

@@ -10,6 +10,7 @@
 #include "driver/locate.h"
 #include "preload/exit_line.h"
 #include "preload/observe.h"
+#include "preload/record_images.h"
 #include "preload/speculate.h"
 #include "preload/step_aside.h"
 
@@ -146,5 +147,6 @@ __attribute__((destructor)) static void end(void)
 	if (state == OFF)
 		return;
 	observe_end();
+	record_learn_end();
 	exit_line_write();
 }

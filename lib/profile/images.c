@@ -105,7 +105,8 @@ static bool are_kernels_sound(const struct images *list)
 		for (uint32_t at = list->images[i].kernel_first; at < next; at++)
 			if (list->kernels[at].image != i || !list->kernels[at].name ||
 				list->kernels[at].name >= list->head->text_size ||
-				list->kernels[at].flags & ~IMAGE_KERNEL_FLAGS)
+				list->kernels[at].flags & ~IMAGE_KERNEL_FLAGS ||
+				list->kernels[at].age > IMAGES_AGE_MAX)
 				return false;
 	}
 	return next == list->head->kernel_count;

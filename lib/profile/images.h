@@ -54,11 +54,11 @@ const char *image_entry_name(enum image_entry entry);
 
 /* What was passed. */
 enum image_form {
-	IMAGE_WRAPPED =
-		1,    /* a wrapper (FATBIN_WRAPPER_MAGIC, version 1) that points to a fat binary */
-	IMAGE_FATBIN, /* a fat binary itself */
-	IMAGE_ELF,    /* a cubin */
-	IMAGE_TEXT,   /* PTX or other text; `size` counts its NUL */
+	IMAGE_FORM_NONE, /* nothing that is understood: never in a list */
+	IMAGE_WRAPPED, /* a wrapper (FATBIN_WRAPPER_MAGIC, version 1) that points to a fat binary */
+	IMAGE_FATBIN,  /* a fat binary itself */
+	IMAGE_ELF,     /* a cubin */
+	IMAGE_TEXT,    /* PTX or other text; `size` counts its NUL */
 	IMAGE_FORM_COUNT,
 };
 
@@ -80,7 +80,7 @@ struct image_file {
 	uint32_t from_executable; /* from the folder of /proc/self/exe: "../lib/x.so"; */
 	uint32_t from_started;    /* from the folder of the program as it was started: of a virtual
 				   * environment's python its bin */
-	uint64_t size;            /* of the file; to be compared unless there is a build-id */
+	uint64_t size;            /* of the file; compared where there is no build-id */
 	uint8_t identity[DIGEST_SIZE];
 };
 static_assert(sizeof(struct image_file) == 56, "image file layout v1");
@@ -119,7 +119,7 @@ struct image_kernel {
 	uint32_t name;  /* text */
 	uint32_t image; /* index */
 	uint32_t flags; /* IMAGE_KERNEL_FUNCTION */
-	uint32_t reserved;
+	uint32_t age;   /* runs since it was last asked for, while its image was */
 };
 
 struct images_head {

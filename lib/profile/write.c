@@ -1,12 +1,10 @@
 /* Writing a profile. Runs in the user's process once a run has shown what there is to learn, off
  * the path of its calls, and in tools. No lock and no allocation; leaves no descriptor and, unless
  * it is killed, no temporary file. */
-#include "base/clock.h"
-#include "base/own_write.h"
-#include "base/state_dir.h"
 #include "base/status.h"
 #include "profile/extension.h"
 #include "profile/profile.h"
+#include "profile/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,51 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEMPORARY_TRIES 8 /* names that another host's writer may hold */
 #define GROWTH_STEP 65536 /* a profile that grew by so much has its folder's size looked at */
-
-static int open_temporary(const char *folder, char ret_path[PROFILE_PATH_MAX])
-{
-	bool is_made = false;
-
-	for (int try = 0; try < TEMPORARY_TRIES; try++) {
-		int length = snprintf(ret_path, PROFILE_PATH_MAX, "%s/.tmp-%d-%llx-%d", folder,
-			(int)getpid(), (unsigned long long)clock_realtime_us(), try);
-		int fd, rc;
-
-		if (length < 0 || length >= (int)PROFILE_PATH_MAX)
-			return -ENAMETOOLONG;
-		fd = open(ret_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (fd >= 0)
-			return fd;
-		if (errno == ENOENT && !is_made) {
-			is_made = true;
-			rc = state_dir_make(folder);
-			if (rc)
-				return rc;
-		} else if (errno != EEXIST) {
-			return -errno;
-		}
-	}
-	return -EEXIST;
-}
-
-static int write_fully(int fd, const void *data, size_t size)
-{
-	const uint8_t *next = data;
-
-	while (size) {
-		ssize_t put = own_write(fd, next, size);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return put ? -errno : -EIO;
-		next += put;
-		size -= (size_t)put;
-	}
-	return 0;
-}
 
 /* Sizes and digests, once everything else is settled. */
 static void seal(struct profile *profile, const struct profile_extension *extension)
@@ -128,12 +82,12 @@ int profile_replace(const char *folder, struct profile *profile,
 	rc = profile_path(folder, profile->program, path);
 	if (rc)
 		return rc;
-	fd = open_temporary(folder, temporary);
+	fd = temporary_open(folder, temporary);
 	if (fd < 0)
 		return fd;
-	rc = write_fully(fd, profile, sizeof(*profile));
+	rc = temporary_write(fd, profile, sizeof(*profile));
 	if (!rc && extension)
-		rc = write_fully(fd, extension->data, extension->size);
+		rc = temporary_write(fd, extension->data, extension->size);
 	if (close(fd) && !rc) /* a full quota on NFS shows here */
 		rc = -errno;
 	if (status_of_path(path, &before))

@@ -63,13 +63,23 @@ Test(image, entries_that_leave_the_binary_are_not_followed)
 
 Test(image, cubin)
 {
-	Elf64_Ehdr header = {.e_shoff = 1000, .e_shnum = 3, .e_shentsize = 64};
+	static struct {
+		Elf64_Ehdr header;
+		char code[1000 - sizeof(Elf64_Ehdr)];
+		Elf64_Shdr sections[3];
+	} cubin = {.header = {.e_shoff = 1000, .e_shnum = 3, .e_shentsize = 64}};
 
-	memcpy(header.e_ident, ELFMAG, SELFMAG);
-	header.e_ident[EI_CLASS] = ELFCLASS64;
-	cr_assert_eq(inspect(&header).size, 1192);
-	header.e_shoff = UINT64_MAX - 8;
-	cr_assert_eq(inspect(&header).size, 0);
+	memcpy(cubin.header.e_ident, ELFMAG, SELFMAG);
+	cubin.header.e_ident[EI_CLASS] = ELFCLASS64;
+	cr_assert_eq(inspect(&cubin).size, 1192);
+	/* What a section takes may lie behind the table; one without bits takes nothing. */
+	cubin.sections[1] = (Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_offset = 1192, .sh_size = 8};
+	cubin.sections[2] = (Elf64_Shdr){.sh_type = SHT_NOBITS, .sh_offset = 1200, .sh_size = 999};
+	cr_assert_eq(inspect(&cubin).size, 1200);
+	cubin.sections[1].sh_size = UINT64_MAX;
+	cr_assert_eq(inspect(&cubin).size, 0);
+	cubin.header.e_shoff = UINT64_MAX - 8;
+	cr_assert_eq(inspect(&cubin).size, 0);
 }
 
 Test(image, ptx_text)

@@ -203,6 +203,7 @@ Test(images, what_is_not_sound)
 	SPOILED("options", draft.images[0].option_count = IMAGES_OPTIONS_MAX + 1);
 	SPOILED("kernel's image", draft.kernels[0].image = 3);
 	SPOILED("kernel's name", draft.kernels[0].name = 0);
+	SPOILED("kernel's age", draft.kernels[0].age = IMAGES_AGE_MAX + 1);
 	SPOILED("kernel's flags", draft.kernels[0].flags = 2);
 	SPOILED("text", draft.text[draft.text_size - 1] = 'x');
 	SPOILED("control byte", draft.text[draft.text_size - 2] = '\033');

@@ -1,0 +1,16 @@
+/* What tells a file with images from any other. */
+#pragma once
+
+#include "profile/images.h"
+
+/* The identity of an open file, by pread: kind, size and identity are filled in, the texts are 0.
+ * 0 or a negative errno. */
+int image_file_identify(int fd, struct image_file *ret_file);
+
+/* Fills in what the content of a whole file, `image->size` bytes, is: the form, and whether the
+ * driver compiles it. */
+void image_file_look(const void *content, struct image *image);
+
+/* The path as seen from a folder: "../lib/x.so". False where they have nothing in common but the
+ * root folder, and where a path is not absolute or too long. */
+bool image_file_relative(const char *folder, const char *path, char *ret_path, size_t size);
