@@ -7,6 +7,7 @@
 #include "broker/spawn.h"
 #include "command.h"
 #include "launch/child.h"
+#include "launch/keeper_status.h"
 #include "launch/scratch.h"
 #include "launch/wrap.h"
 #include "options.h"
@@ -190,6 +191,24 @@ static int run_and_report(const struct request *request)
 	child_mirror(end.status);
 }
 
+/* A broker that runs already may be for another driver; it does nothing for this program then. */
+static void tell_other_driver(const struct settings *settings)
+{
+	struct keeper_status status;
+	struct ask_reply reply;
+	json_t *json;
+
+	if (!settings->driver || keeper_status_ask_within(settings, SPAWN_LIMIT_US, &reply, &json))
+		return;
+	keeper_status_read(json, &status);
+	json_decref(json);
+	if (keeper_status_is_for_other(&status, settings->driver))
+		command_fail(0,
+			"the broker at %s keeps %s warm, not HEARTH_DRIVER=%s: nothing is warm "
+			"here; `hearth stop`, then run it again",
+			reply.address.path, keeper_status_driver(&status), settings->driver);
+}
+
 static int run(int argc, char **argv)
 {
 	struct settings settings;
@@ -203,8 +222,8 @@ static int run(int argc, char **argv)
 		return rc;
 	settings_read(&settings);
 	/* Without a broker the program is as well off as without Hearth: no reason to fail. */
-	if (settings.is_on)
-		broker_spawn(&settings, NULL);
+	if (settings.is_on && broker_spawn(&settings, NULL) == SPAWN_RUNNING)
+		tell_other_driver(&settings);
 	if (request.is_report)
 		return run_and_report(&request);
 	if (request.is_eager)

@@ -83,6 +83,11 @@ static int wait_for_broker(struct arms *arms)
 	if (rc)
 		return tell_failure(rc, &reply);
 	arms->address = reply.address;
+	if (keeper_status_is_for_other(&status, arms->settings.driver))
+		return command_fail(COMMAND_FAILED,
+			"compare: the broker at %s keeps %s warm, not HEARTH_DRIVER=%s: `hearth "
+			"stop`, then compare again",
+			reply.address.path, keeper_status_driver(&status), arms->settings.driver);
 	return COMMAND_OK;
 }
 

@@ -4,19 +4,23 @@
 
 #include "base/env.h"
 #include "launch/ask.h"
+#include "launch/keeper_status.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-void broker_side_judge(const char *address, const char *status, struct findings *findings)
+void broker_side_judge(
+	const char *address, const char *status, const char *driver, struct findings *findings)
 {
 	json_t *json = json_loads(status, 0, NULL);
 	const json_t *keeper = json_object_get(json, "keeper");
 	const char *state = json_string_value(json_object_get(keeper, "state"));
 	const char *reason = json_string_value(json_object_get(keeper, "reason"));
+	struct keeper_status known;
 
+	keeper_status_read(json, &known);
 	if (!state) {
 		findings_add(findings, "broker", SEVERITY_WARNING,
 			"%s answers, but not with a status that this version understands", address);
@@ -31,6 +35,11 @@ void broker_side_judge(const char *address, const char *status, struct findings 
 		findings_add(findings, "broker", SEVERITY_NOTE, "%s: its keeper has let the GPU go",
 			address);
 		findings_remedy(findings, "hearth release --resume");
+	} else if (keeper_status_is_for_other(&known, driver)) {
+		findings_add(findings, "broker", SEVERITY_WARNING,
+			"%s keeps %s warm, not HEARTH_DRIVER=%s", address,
+			keeper_status_driver(&known), driver);
+		findings_remedy(findings, "hearth stop, and start it again");
 	} else {
 		findings_add(findings, "broker", SEVERITY_OK, "%s, keeper %s%s%s", address, state,
 			reason ? ": " : "", reason ? reason : "");
@@ -83,7 +92,7 @@ void broker_side_examine(struct findings *findings)
 	wire_init(&question, WIRE_STATUS);
 	rc = ask_broker(&settings, &question, &reply);
 	if (!rc && reply.text) {
-		broker_side_judge(reply.address.path, reply.text, findings);
+		broker_side_judge(reply.address.path, reply.text, settings.driver, findings);
 	} else if (rc == -ENOENT) {
 		examine_place(&settings, findings);
 	} else {

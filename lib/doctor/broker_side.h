@@ -7,4 +7,5 @@
 void broker_side_examine(struct findings *findings);
 
 /* What a status text (JSON, as WIRE_STATUS is answered) says about the keeper. */
-void broker_side_judge(const char *address, const char *status, struct findings *findings);
+void broker_side_judge(
+	const char *address, const char *status, const char *driver, struct findings *findings);

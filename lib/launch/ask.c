@@ -91,6 +91,13 @@ int ask_broker(const struct settings *settings, const struct wire_message *messa
 	struct ask_reply *ret_reply)
 {
 	uint64_t limit_us = message->type == WIRE_STATUS ? ASK_LIMIT_US : ASK_KEEPER_LIMIT_US;
+
+	return ask_broker_within(settings, message, limit_us, ret_reply);
+}
+
+int ask_broker_within(const struct settings *settings, const struct wire_message *message,
+	uint64_t limit_us, struct ask_reply *ret_reply)
+{
 	uint64_t deadline_us = clock_monotonic_us() + limit_us;
 	struct address candidates[ADDRESS_CANDIDATES];
 	size_t count = address_candidates(settings, candidates);

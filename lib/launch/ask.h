@@ -28,3 +28,7 @@ struct ask_reply {
 #define ASK_NO_ADDRESS 2
 int ask_broker(const struct settings *settings, const struct wire_message *message,
 	struct ask_reply *ret_reply);
+
+/* The same with a limit of the caller's. */
+int ask_broker_within(const struct settings *settings, const struct wire_message *message,
+	uint64_t limit_us, struct ask_reply *ret_reply);

@@ -32,6 +32,14 @@ static bool is_value(const char *name, const char *value)
 	return text && !strcasecmp(text, value);
 }
 
+/* Has no effect here: it is read so that what the driver reads can be validated. */
+static void read_in_vain(const char *name)
+{
+	const char *text = getenv(name);
+
+	(void)text;
+}
+
 void sim_env_read_init(void)
 {
 	const char *text = getenv("CUDA_VISIBLE_DEVICES");
@@ -45,7 +53,7 @@ void sim_env_read_init(void)
 	sim_env.is_eager = is_value("CUDA_MODULE_LOADING", "EAGER");
 	sim_env.is_cache_off = is_value("CUDA_CACHE_DISABLE", "1");
 	for (size_t i = 0; i < sizeof(also_read) / sizeof(also_read[0]); i++)
-		getenv(also_read[i]);
+		read_in_vain(also_read[i]);
 }
 
 void sim_env_read_retain(void)
@@ -53,10 +61,9 @@ void sim_env_read_retain(void)
 	sim_env.is_blocking = is_value("CUDA_LAUNCH_BLOCKING", "1");
 }
 
-/* Has no effect here: it is read so that what a load reads can be validated. */
 void sim_env_read_load(void)
 {
-	getenv("CUDA_BINARY_LOADER_THREAD_COUNT");
+	read_in_vain("CUDA_BINARY_LOADER_THREAD_COUNT");
 }
 
 void sim_device_uuid(int physical, unsigned char ret_uuid[16])

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -77,6 +78,24 @@ class Cli(harness.SystemTest):
         self.hearth("run", "true", env={**self.env, "HEARTH": "0"}, status=0)
         self.hearth("run", "true", env={**self.env, "HEARTH": "0"}, status=0)
         self.hearth("status", status=1)
+
+    def test_a_broker_for_another_driver_is_named(self):
+        """Whatever it was started with stays; the program's own driver is used."""
+        copy = self.dir / "libcuda.so.1"
+        shutil.copy(harness.SIM, copy)
+        for other in ("/none/libcuda.so.1", str(copy)):
+            with self.subTest(other=other):
+                env = {**self.env, "HEARTH_DRIVER": other}
+                self.hearth("run", "true", env=env, status=0)
+                self.wait_for(lambda: self.status()["keeper"]["state"] in ("warm", "off"))
+                said = "no driver" if other.startswith("/none") else other
+                said = f"keeps {said} warm, not HEARTH_DRIVER={harness.SIM}".encode()
+                result = self.hearth("run", *PROGRAM, status=0)
+                self.assertEqual(result.stderr.count(said), 1, result.stderr)
+                self.assertEqual(self.hearth("run", "true", env=env, status=0).stderr, b"")
+                self.assertIn(said, self.hearth("doctor").stdout)
+                self.assertIn(said, self.hearth("compare", "-n", "1", "true", status=1).stderr)
+                self.hearth("stop", status=0)
 
     def test_output_is_the_programs_alone(self):
         result = self.hearth("run", *PROGRAM, status=0)
