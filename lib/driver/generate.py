@@ -198,6 +198,10 @@ def first_handlers(rows):
     return "\n".join(out)
 
 
+# Which argument is 64 bytes by value: they lie on the stack, and their address is the word.
+BY_VALUE = {"cuIpcOpenMemHandle": 1, "cuIpcOpenMemHandle_v2": 1, "cuIpcOpenEventHandle": 1}
+
+
 def sim_exports(rows):
     """sim_exports.c: every entry of the simulated driver, of exact arity, and the table of rows.
     Arguments travel as machine words; what an entry does is said in lib/sim/sim_entries.def."""
@@ -205,7 +209,13 @@ def sim_exports(rows):
              '#define EXPORT __attribute__((visibility("default")))', ""]
     for row in rows:
         words = [f"a{i}" for i in range(row.arity)]
-        parameters = ", ".join(f"word {word}" for word in words) or "void"
+        types = ["word"] * row.arity
+        if row.abi_symbol in BY_VALUE:
+            place = BY_VALUE[row.abi_symbol]
+            types[place] = "struct sim_ipc_handle"
+        parameters = ", ".join(map(" ".join, zip(types, words))) or "void"
+        if row.abi_symbol in BY_VALUE:
+            words[place] = f"(word)&{words[place]}"
         array = f"(const word[]){{{', '.join(words)}}}" if words else "NULL"
         lines += [f"EXPORT int {row.abi_symbol}({parameters});",
                   f"EXPORT int {row.abi_symbol}({parameters})",

@@ -19,7 +19,8 @@
 #define SIM_MAX_DEVICES 16
 #define SIM_MIB ((uint64_t)1 << 20)
 #define SIM_STACK_DEPTH 64
-#define SIM_NAME_SIZE 128 /* of a kernel */
+#define SIM_NAME_SIZE 128  /* of a kernel */
+#define SIM_SHARED_NAME 32 /* of a file that holds shared memory */
 
 typedef uintptr_t word;
 typedef int sim_handler(const word *arg);
@@ -269,6 +270,23 @@ void sim_wait_until(uint64_t until_us);
 /* Whether the range lies inside one allocation of device, managed or pinned memory. */
 bool sim_memory_covers(uint64_t address, uint64_t size);
 void sim_memory_free_all(struct sim_context *context);
+/* Moves a device allocation's bytes into a shared file of the machine, from then on its memory;
+ * again says the same name. `address` may lie anywhere in it. Returns a CUresult. */
+int sim_memory_share(uint64_t address, char ret_name[SIM_SHARED_NAME], uint64_t *ret_size);
+/* Maps another process's; undone by sim_memory_close. Returns a CUresult. */
+int sim_memory_open(const char *name, uint64_t size, uint64_t *ret_address);
+int sim_memory_close(uint64_t address);
+
+/* CUipcMemHandle, which entries take by value. */
+struct sim_ipc_handle {
+	char bytes[64];
+};
+
+/* --- peers (sim_peer.c) ------------------------------------------------------------------------
+ */
+
+/* The context is gone, and with it what it was allowed. With sim.lock held. */
+void sim_peer_forget(const struct sim_context *context);
 
 /* --- the machine (sim_machine.c) -------------------------------------------------------------- */
 
@@ -277,6 +295,10 @@ int sim_machine_open(void);
 void sim_machine_close(void);
 /* A descriptor of one of the machine's device files: what /dev/nvidia* is to a real driver. */
 int sim_machine_open_device(const char *name);
+/* A new file for shared memory, or one that is there. A descriptor, or -1. */
+int sim_machine_create_shared(char ret_name[SIM_SHARED_NAME]);
+int sim_machine_open_shared(const char *name);
+void sim_machine_remove_shared(const char *name);
 /* Whether the JIT cache had that entry; it has it from now on. */
 bool sim_machine_has_cached(const char *name);
 /* Marks a GPU as used by this copy; waits the cold or warm time of cuInit for all of them. */

@@ -86,6 +86,7 @@ void sim_context_unmake(struct sim_context *context)
 	context->is_alive = false;
 	sim_object_remove_owned(context);
 	sim_memory_free_all(context);
+	sim_peer_forget(context);
 	pthread_mutex_unlock(&sim.lock);
 	sim_detach(context);
 	sim_time_wait(sim_time(SIM_STEP_release));

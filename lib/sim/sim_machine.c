@@ -4,6 +4,7 @@
  *                                            driver holds there is below DIR/dev/nvidia
  *   DIR/dev/nvidia-client-XXXXXX             one for each live copy of the driver: which GPUs it
  *                                            uses and how much of their memory
+ *   DIR/shared-XXXXXX                        device memory that other processes may open
  *   DIR/lock, DIR/kernel                     short accounting lock; the kernel driver's lock
  *
  * A client file is flock'ed as long as its copy lives: the kernel lets go of it with the last
@@ -26,6 +27,7 @@
 
 #define CLIENT_MAGIC 0x43435553u /* "SUCC" */
 #define CLIENT_NAME "nvidia-client-"
+#define SHARED_NAME "shared-"
 #define DEFAULT_MEMORY_MIB 143156
 #define INIT_BYTES (4 * SIM_MIB)
 /* The kernel's lock is taken for about as long as one of the driver's longer calls. */
@@ -67,6 +69,36 @@ int sim_machine_open_device(const char *name)
 
 	snprintf(path, sizeof(path), "dev/%s", name);
 	return open_in(path);
+}
+
+int sim_machine_create_shared(char ret_name[SIM_SHARED_NAME])
+{
+	char path[PATH_MAX];
+	int fd;
+
+	path_of(SHARED_NAME "XXXXXX", path);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		snprintf(ret_name, SIM_SHARED_NAME, "%s", strrchr(path, '/') + 1);
+	return fd;
+}
+
+int sim_machine_open_shared(const char *name)
+{
+	char path[PATH_MAX];
+
+	if (strncmp(name, SHARED_NAME, strlen(SHARED_NAME)) || strchr(name, '/'))
+		return -1;
+	path_of(name, path);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+void sim_machine_remove_shared(const char *name)
+{
+	char path[PATH_MAX];
+
+	path_of(name, path);
+	unlink(path);
 }
 
 bool sim_machine_has_cached(const char *name)

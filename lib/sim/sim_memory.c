@@ -7,19 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define BLOCK (2 * SIM_MIB) /* what a large allocation is rounded up to */
 #define SMALL 512           /* the same for a small one */
 #define PITCH 512
 #define HOST_FLAGS 7 /* CU_MEMHOSTALLOC_* */
 
-enum owner { DEVICE, LOW_DEVICE, HOST };
+enum owner { DEVICE, LOW_DEVICE, HOST, FOREIGN };
 
 struct allocation {
 	struct allocation *next;
 	struct sim_context *context;
 	enum owner owner;
 	uint64_t address, size, charged;
+	char shared[SIM_SHARED_NAME]; /* the file that holds it, or "" */
 };
 
 static struct allocation *allocations;
@@ -81,6 +83,8 @@ static void drop(struct allocation **link)
 
 	*link = allocation->next;
 	munmap((void *)allocation->address, allocation->size);
+	if (allocation->shared[0])
+		sim_machine_remove_shared(allocation->shared);
 	if (allocation->charged)
 		sim_machine_refund(sim.physical[allocation->context->device], allocation->charged);
 	free(allocation);
@@ -98,7 +102,8 @@ static int release(uint64_t address, bool is_host)
 	if (rc)
 		return rc;
 	for (struct allocation **link = &allocations; *link; link = &(*link)->next)
-		if ((*link)->address == address && ((*link)->owner == HOST) == is_host) {
+		if ((*link)->address == address && (*link)->owner != FOREIGN &&
+			((*link)->owner == HOST) == is_host) {
 			drop(link);
 			return SIM_SUCCESS;
 		}
@@ -132,6 +137,80 @@ bool sim_memory_covers(uint64_t address, uint64_t size)
 	struct allocation *allocation = find(address);
 
 	return allocation && size <= allocation->size - (address - allocation->address);
+}
+
+/* The bytes into the file, and the file in the place of the memory. */
+static bool move_into(int fd, const struct allocation *allocation)
+{
+	const char *memory = (const char *)allocation->address;
+
+	for (uint64_t done = 0; done < allocation->size;) {
+		ssize_t wrote = pwrite(fd, memory + done, allocation->size - done, (off_t)done);
+
+		if (wrote <= 0)
+			return false;
+		done += (uint64_t)wrote;
+	}
+	return mmap((void *)allocation->address, allocation->size, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+}
+
+int sim_memory_share(uint64_t address, char ret_name[SIM_SHARED_NAME], uint64_t *ret_size)
+{
+	struct allocation *allocation = find(address);
+	bool is_moved;
+	int fd;
+
+	if (!allocation || allocation->owner == HOST || allocation->owner == FOREIGN)
+		return SIM_INVALID_VALUE;
+	if (!allocation->shared[0]) {
+		fd = sim_machine_create_shared(allocation->shared);
+		is_moved = fd >= 0 && move_into(fd, allocation);
+		if (fd >= 0)
+			close(fd);
+		if (!is_moved)
+			return SIM_OUT_OF_MEMORY;
+	}
+	memcpy(ret_name, allocation->shared, SIM_SHARED_NAME);
+	*ret_size = allocation->size;
+	return SIM_SUCCESS;
+}
+
+int sim_memory_open(const char *name, uint64_t size, uint64_t *ret_address)
+{
+	struct allocation *allocation;
+	struct sim_context *context;
+	int rc = sim_context_current(&context), fd;
+	void *memory;
+
+	if (rc)
+		return rc;
+	fd = sim_machine_open_shared(name);
+	if (fd < 0)
+		return SIM_INVALID_VALUE;
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	allocation = memory == MAP_FAILED ? NULL : calloc(1, sizeof(*allocation));
+	if (!allocation)
+		return SIM_MAP_FAILED;
+	*allocation = (struct allocation){.next = allocations,
+		.context = context,
+		.owner = FOREIGN,
+		.address = (uint64_t)memory,
+		.size = size};
+	allocations = allocation;
+	*ret_address = allocation->address;
+	return SIM_SUCCESS;
+}
+
+int sim_memory_close(uint64_t address)
+{
+	for (struct allocation **link = &allocations; *link; link = &(*link)->next)
+		if ((*link)->address == address && (*link)->owner == FOREIGN) {
+			drop(link);
+			return SIM_SUCCESS;
+		}
+	return SIM_INVALID_VALUE;
 }
 
 /* (address out, size), also with flags or a stream behind */
