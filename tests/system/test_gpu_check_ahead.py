@@ -81,6 +81,11 @@ class Judged(unittest.TestCase):
         hung = end(status="timeout")
         self.assertFalse(self.judged(hung, natives=(hung,))["ok"])
 
+    def test_what_was_left_out_is_no_success(self):
+        row = self.judged(end(), end(status=ahead.LEFT_OUT, stdout=b""))
+        self.assertFalse(row["ok"])
+        self.assertEqual((row["same"], row["left_out"], row["ways"]), (1, 1, {"speculated": 1}))
+
     def test_a_crash_tells_its_stack(self):
         row = self.judged(end(status=-11, stderr=b"crash: signal 11, code 1\n  at 1\n"))
         self.assertEqual(row["crashes"][0]["stderr"], ["crash: signal 11, code 1", "  at 1"])

@@ -17,6 +17,8 @@ from . import build, fidelity
 from .broker import Broker
 
 AHEAD = ("speculated", "adopted")
+GROUP_S = 160    # no run of a group begins later than this
+LEFT_OUT = "left out"
 SHOWN = 4        # differences of one row that are printed and kept
 CRASH_LINES = 80
 
@@ -35,7 +37,8 @@ class Job(NamedTuple):
 
 
 class End(NamedTuple):
-    """How it ended: exit status, -signal or "timeout"; its log's records; its pid."""
+    """How it ended: exit status, -signal, "timeout", or LEFT_OUT where it was not run for lack of
+    time; its log's records; its pid."""
     status: object
     stdout: bytes
     stderr: bytes
@@ -68,6 +71,7 @@ class Stage:
         self.broker = Broker(context)
         self.numbers = itertools.count()
         self.undo = None
+        self.begin = time.monotonic()
 
     def __enter__(self):
         self.broker.__enter__()
@@ -122,6 +126,8 @@ class Stage:
 
     def take(self, job, watch=None):
         """Run it once, in a folder of its own; watch(pid) is called once it has started."""
+        if time.monotonic() > self.begin + GROUP_S:
+            return End(LEFT_OUT, b"", b"", 0, [], 0)
         folder = self.broker.folder / f"r{next(self.numbers):06}"
         folder.mkdir()
         environment = self._environment(job, folder)
@@ -166,26 +172,33 @@ def difference(end, natives):
 
 def ways(ends, call="cuInit"):
     """How often the first such call was served in which way."""
-    return dict(collections.Counter(end.how(call) or "no record" for end in ends))
+    return dict(collections.Counter(end.how(call) or "no record" for end in ends
+                                    if end.status != LEFT_OUT))
 
 
 def judge(name, natives, ends, call="cuInit"):
     """The row of runs that should all end as one of the native ones."""
-    differing = [(text, end) for end in ends if (text := difference(end, natives))]
-    if any(native.status == "timeout" for native in natives):
-        differing.append(("a native run did not end", natives[0]))
-    row = {"name": name, "runs": len(ends), "native_runs": len(natives),
-           "same": len(ends) - len(differing), "ways": ways(ends, call),
+    done = [end for end in ends if end.status != LEFT_OUT]
+    differing = [(text, end) for end in done if (text := difference(end, natives))]
+    row = {"name": name, "runs": len(ends), "left_out": len(ends) - len(done),
+           "native_runs": len(natives), "same": len(done) - len(differing),
+           "ways": ways(ends, call),
            "max_s": round(max((end.seconds for end in ends), default=0), 2),
            "native_max_s": round(max((end.seconds for end in natives), default=0), 2),
            "differences": [text for text, _ in differing[:SHOWN]], "crashes": []}
+    for native in natives:
+        if native.status in ("timeout", LEFT_OUT):
+            row["differences"].append(f"a native run: {native.status}")
+            break
+    if row["left_out"]:
+        row["differences"].append(f"{row['left_out']} runs left out: the group has {GROUP_S} s")
     for _, end in differing:
         lines = end.stderr.decode(errors="replace").splitlines()
         if any(line.startswith("crash: ") for line in lines):
             row["crashes"].append({"status": end.status, "stderr": lines[-CRASH_LINES:],
                                    "calls": [[record.get("call"), record.get("how")]
                                              for record in end.records]})
-    row["ok"] = not differing and bool(ends) and bool(natives)
+    row["ok"] = not row["differences"] and bool(ends) and bool(natives)
     print_row(row)
     return row
 

@@ -15,7 +15,7 @@ C_WAYS = ("fork", "clone", "vfork")
 PYTHON_WAYS = ("fork", "pool", "subprocess")
 TORCH_WAYS = ("fork", "pool", "subprocess", "loader")
 TORCH_BEFORE = ("import", "tensor")
-ROUNDS, PYTHON_ROUNDS, TORCH_ROUNDS = 50, 12, 2
+ROUNDS, PYTHON_ROUNDS, TORCH_ROUNDS = 50, 8, 2
 WORKERS = 8
 QUIET = {"PYTHONWARNINGS": "ignore"}
 
@@ -41,7 +41,7 @@ def run(context):
     small, checks = context.simulated, {}
     with Stage(context) as stage:
         forked = build.build_c(context.work, "forked", "forked.c")
-        rows = _cells(stage, "C", [forked], BEFORE[::1], C_WAYS, context.rounds
+        rows = _cells(stage, "C", [forked], BEFORE, C_WAYS, context.rounds
                       or (1 if small else ROUNDS), WORKERS, {}, 40)
         script = [sys.executable, build.GPU / "driver_fork.py"]
         rows += _cells(stage, "python", script, BEFORE, PYTHON_WAYS, context.rounds

@@ -121,12 +121,12 @@ def run(context):
     """Holds where contexts and memory are as natively, and a wrong guess left nothing."""
     rows, checks, contexts = [], {}, {}
     with Stage(context) as stage:
+        idle = _wrong_profile(stage, context.simulated, checks)
+        for name, figures in idle.items():
+            print(f"  {name}: {figures}")
         if importlib.util.find_spec("torch") is not None:
             contexts = _torch(stage, context.simulated, rows, checks)
         else:
             print(f"  torch left out: {sys.executable} has none")
             checks["torch is there"] = context.simulated
-        idle = _wrong_profile(stage, context.simulated, checks)
-        for name, figures in idle.items():
-            print(f"  {name}: {figures}")
         return result(stage, rows, checks, context.simulated, contexts=contexts, idle=idle)
