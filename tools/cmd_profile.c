@@ -5,6 +5,9 @@
 #include "command.h"
 #include "options.h"
 #include "profile/extension.h"
+#include "profile/image_store.h"
+#include "profile/images.h"
+#include "report/bundle.h"
 #include "report/profiles.h"
 
 #include <errno.h>
@@ -18,6 +21,7 @@ struct request {
 	const char *into; /* --into, or NULL */
 	bool is_json;
 	bool is_all;
+	bool with_images;
 	int count;
 	char **words; /* after the subcommand's name */
 	char folder[PROFILE_PATH_MAX];
@@ -103,6 +107,8 @@ static int show(struct request *request)
 
 	if (!rc)
 		rc = choose(request->words[0], &profiles);
+	if (!rc && profiles_read_images(request->folder, &profiles))
+		rc = command_fail(COMMAND_FAILED, "profile: %s", strerror(ENOMEM));
 	if (!rc && request->is_json)
 		rc = command_print_json(profiles_json(&profiles), stdout);
 	for (size_t i = 0; !rc && !request->is_json && i < profiles.count; i++) {
@@ -138,7 +144,11 @@ static int forget(struct request *request)
 	int rc = 0;
 
 	if (request->is_all) {
+		char store[PROFILE_PATH_MAX];
+
 		rc = profile_prune(request->folder, 0, 0);
+		if (rc >= 0 && !image_store_folder(request->folder, store))
+			image_store_prune(store, 0);
 		return rc < 0 ? command_fail(COMMAND_FAILED, "profile: %s: %s", request->folder,
 					strerror(-rc))
 			      : COMMAND_OK;
@@ -148,7 +158,20 @@ static int forget(struct request *request)
 	return rc;
 }
 
-static int write_export(const struct whole *whole, const char *path)
+static bool put_export(
+	const struct request *request, const struct whole *whole, bool is_system, FILE *to)
+{
+	char store[PROFILE_PATH_MAX] = IMAGE_STORE_SYSTEM_DIR;
+
+	if (!request->with_images)
+		return fwrite(&whole->profile, sizeof(whole->profile), 1, to) == 1 &&
+		       fwrite(whole->room, 1, whole->extension.size, to) == whole->extension.size;
+	return (is_system || !image_store_folder(request->folder, store)) &&
+	       !bundle_write(to, &whole->profile, &whole->extension, store);
+}
+
+static int write_export(
+	const struct request *request, const struct whole *whole, bool is_system, const char *path)
 {
 	bool is_stdout = !strcmp(path, "-");
 	FILE *to = is_stdout ? stdout : fopen(path, "we");
@@ -156,8 +179,7 @@ static int write_export(const struct whole *whole, const char *path)
 
 	if (!to)
 		return command_fail(COMMAND_FAILED, "profile: %s: %s", path, strerror(errno));
-	is_written = fwrite(&whole->profile, sizeof(whole->profile), 1, to) == 1 &&
-		     fwrite(whole->room, 1, whole->extension.size, to) == whole->extension.size;
+	is_written = put_export(request, whole, is_system, to);
 	if (is_stdout ? fflush(to) : fclose(to))
 		is_written = false;
 	return is_written ? COMMAND_OK
@@ -190,34 +212,53 @@ static int export(struct request *request)
 			rc = command_fail(COMMAND_FAILED, "profile: '%s' cannot be read any more",
 				request->words[0]);
 		else
-			rc = write_export(whole, path);
+			rc = write_export(request, whole, entry->is_system, path);
 	}
 	profiles_done(&profiles);
 	free(whole);
 	return rc;
 }
 
-/* What lies in a folder for all users of an image must be readable for them. */
-static int open_to_all(const char *folder, const struct profile *profile)
+static int open_file_to_all(const char *folder, const uint8_t name[DIGEST_SIZE])
 {
 	char path[PROFILE_PATH_MAX];
 
-	if (profile_path(folder, profile->program, path) || chmod(path, 0644) ||
-		chmod(folder, 0755))
+	if (profile_path(folder, name, path) ||
+		((chmod(path, 0644) || chmod(folder, 0755)) && errno != ENOENT))
 		return command_fail(COMMAND_FAILED, "profile: %s: %s", folder, strerror(errno));
 	return COMMAND_OK;
+}
+
+/* What lies in a folder for all users of an image must be readable for them. */
+static int open_to_all(const char *folder, const char *store, const struct whole *whole)
+{
+	int rc = open_file_to_all(folder, whole->profile.program);
+	struct images list;
+	uint32_t cursor = 0;
+
+	while (!rc && images_next(&whole->extension, &cursor, &list))
+		for (uint32_t i = 0; !rc && i < list.head->image_count; i++)
+			if (list.images[i].file == IMAGES_NO_FILE)
+				rc = open_file_to_all(store, list.images[i].digest);
+	return rc;
 }
 
 static int import_one(struct request *request, const char *path, struct whole *whole)
 {
 	const char *folder = request->into ? request->into : request->folder;
+	char store[PROFILE_PATH_MAX];
 	int rc;
 
 	whole->extension =
 		(struct profile_extension){.data = whole->room, .room = sizeof(whole->room)};
 	if (access(path, R_OK))
 		return command_fail(COMMAND_FAILED, "profile: %s: %s", path, strerror(errno));
-	rc = profile_read_file(path, &whole->profile, &whole->extension);
+	rc = image_store_folder(folder, store);
+	if (rc)
+		return command_fail(COMMAND_FAILED, "profile: %s: %s", folder, strerror(-rc));
+	rc = bundle_read(path, store, &whole->profile, &whole->extension);
+	if (rc == BUNDLE_NONE)
+		rc = profile_read_file(path, &whole->profile, &whole->extension);
 	if (rc)
 		return command_fail(COMMAND_FAILED,
 			"profile: %s is no profile of this version, or not one to trust: it must "
@@ -227,7 +268,7 @@ static int import_one(struct request *request, const char *path, struct whole *w
 	rc = profile_write(folder, &whole->profile, &whole->extension);
 	if (rc)
 		return command_fail(COMMAND_FAILED, "profile: %s: %s", folder, strerror(-rc));
-	return request->into ? open_to_all(folder, &whole->profile) : COMMAND_OK;
+	return request->into ? open_to_all(folder, store, whole) : COMMAND_OK;
 }
 
 static int import(struct request *request)
@@ -245,13 +286,13 @@ static const struct subcommand {
 	const char *name;
 	int (*run)(struct request *request);
 	int least, most; /* words */
-	bool has_json, has_all, has_into;
+	bool has_json, has_all, has_into, has_images;
 } subcommands[] = {
-	{"list", list, 0, 0, true, false, false},
-	{"show", show, 1, 1, true, false, false},
-	{"forget", forget, 1, 1000, false, true, false},
-	{"export", export, 1, 2, false, false, false},
-	{"import", import, 1, 1000, false, false, true},
+	{"list", list, 0, 0, true, false, false, false},
+	{"show", show, 1, 1, true, false, false, false},
+	{"forget", forget, 1, 1000, false, true, false, false},
+	{"export", export, 1, 2, false, false, false, true},
+	{"import", import, 1, 1000, false, false, true, false},
 };
 
 static int run_subcommand(struct request *request, const char *name)
@@ -269,7 +310,8 @@ static int run_subcommand(struct request *request, const char *name)
 		if (request->count < least || request->count > most ||
 			(request->is_json && !subcommand->has_json) ||
 			(request->is_all && !subcommand->has_all) ||
-			(request->into && !subcommand->has_into))
+			(request->into && !subcommand->has_into) ||
+			(request->with_images && !subcommand->has_images))
 			return command_usage(&command_profile);
 		rc = find_folder(request);
 		return rc ? rc : subcommand->run(request);
@@ -283,7 +325,7 @@ static int run(int argc, char **argv)
 	struct request request = {0};
 	const struct option_row rows[] = {{.name = "json", .flag = &request.is_json},
 		{.name = "all", .flag = &request.is_all}, {.name = "into", .text = &request.into},
-		{0}};
+		{.name = "with-images", .flag = &request.with_images}, {0}};
 	char **words;
 	int status = options_take(&command_profile, rows, WORDS_ANY, argc, argv, &words);
 
@@ -311,8 +353,10 @@ const struct command command_profile = {
 		"  forget --all             all of them\n"
 		"  export PROGRAM [FILE]    one profile into a file (default: the standard "
 		"output)\n"
+		"    --with-images          and what it loads that lies in no file\n"
 		"  import FILE...           exported profiles become yours\n"
 		"    --into DIR             or everybody's; an image ships them in\n"
-		"                           " PROFILE_SYSTEM_DIR "\n",
+		"                           " PROFILE_SYSTEM_DIR ",\n"
+		"                           and the images beside it\n",
 	.run = run,
 };

@@ -30,13 +30,6 @@ int image_store_folder(const char *profiles, char ret_folder[PROFILE_PATH_MAX])
 	return 0;
 }
 
-/* The same rules as for a profile. */
-static bool is_trusted(const struct stat *file, uint64_t size)
-{
-	return S_ISREG(file->st_mode) && !(file->st_mode & (S_IWGRP | S_IWOTH)) &&
-	       (file->st_uid == geteuid() || file->st_uid == 0) && (uint64_t)file->st_size == size;
-}
-
 static int open_image(const char *path, uint64_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -44,7 +37,7 @@ static int open_image(const char *path, uint64_t size)
 
 	if (fd < 0)
 		return errno == ELOOP ? -ESTALE : -errno;
-	if (!status_of_fd(fd, &file) && is_trusted(&file, size))
+	if (!status_of_fd(fd, &file) && profile_is_trusted(&file) && (uint64_t)file.st_size == size)
 		return fd;
 	close(fd);
 	return -ESTALE;

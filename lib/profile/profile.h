@@ -165,6 +165,14 @@ int profile_find(const char *folder, const char *system_folder, const uint8_t pr
 int profile_read_file(
 	const char *path, struct profile *ret_profile, struct profile_extension *extension);
 
+/* May what is in that file be believed? Only this user or root can have written it. */
+struct stat;
+bool profile_is_trusted(const struct stat *file);
+
+/* Reads a profile of `size` bytes, which begins where `fd` is. 0, PROFILE_NONE, -ENOSPC. */
+int profile_read_part(
+	int fd, uint64_t size, struct profile *ret_profile, struct profile_extension *extension);
+
 /* Writes STATE_DIR/profiles/..., making folders 0700 as needed: a temporary file in the same
  * folder, then rename. No lock is taken, so it is right on NFS too: readers see one whole file or
  * the other, and of two writers at once the last one wins. Fills in sizes and digests. `extension`

@@ -41,23 +41,18 @@ static bool read_fully(int fd, void *buffer, size_t size)
 	return true;
 }
 
-/* Only this user or root may have been able to write it. */
-static bool is_trusted(const struct stat *file)
+bool profile_is_trusted(const struct stat *file)
 {
 	return S_ISREG(file->st_mode) && !(file->st_mode & (S_IWGRP | S_IWOTH)) &&
-	       (file->st_uid == geteuid() || file->st_uid == 0) &&
-	       file->st_size >= (off_t)sizeof(struct profile) &&
-	       file->st_size <= (off_t)PROFILE_FILE_MAX;
+	       (file->st_uid == geteuid() || file->st_uid == 0);
 }
 
-static int read_open_file(int fd, struct profile *ret_profile, struct profile_extension *extension)
+int profile_read_part(
+	int fd, uint64_t size, struct profile *ret_profile, struct profile_extension *extension)
 {
-	struct stat file;
-
-	if (status_of_fd(fd, &file))
-		return -errno;
-	if (!is_trusted(&file) || !read_fully(fd, ret_profile, sizeof(*ret_profile)) ||
-		!profile_is_sound(ret_profile) || ret_profile->file_size != file.st_size)
+	if (size < sizeof(*ret_profile) || size > PROFILE_FILE_MAX ||
+		!read_fully(fd, ret_profile, sizeof(*ret_profile)) ||
+		!profile_is_sound(ret_profile) || ret_profile->file_size != size)
 		return PROFILE_NONE;
 	if (!extension)
 		return 0;
@@ -70,6 +65,17 @@ static int read_open_file(int fd, struct profile *ret_profile, struct profile_ex
 		return PROFILE_NONE;
 	}
 	return 0;
+}
+
+static int read_open_file(int fd, struct profile *ret_profile, struct profile_extension *extension)
+{
+	struct stat file;
+
+	if (status_of_fd(fd, &file))
+		return -errno;
+	if (!profile_is_trusted(&file))
+		return PROFILE_NONE;
+	return profile_read_part(fd, (uint64_t)file.st_size, ret_profile, extension);
 }
 
 int profile_read_file(

@@ -6,6 +6,7 @@
 #include "profile/decide.h"
 #include "profile/folder.h"
 #include "report/figure.h"
+#include "report/profiles_images.h"
 #include "report/profiles_text.h"
 #include "report/table.h"
 
@@ -87,6 +88,7 @@ static bool is_named(const struct profiles_entry *entry, const char *what)
 	       (length >= PROFILES_PREFIX_MIN && !strncmp(entry->id, what, length));
 }
 
+/* To be called before profiles_read_images: nothing is freed. */
 size_t profiles_choose(struct profiles *profiles, const char *what)
 {
 	size_t kept = 0;
@@ -98,8 +100,28 @@ size_t profiles_choose(struct profiles *profiles, const char *what)
 	return kept;
 }
 
+int profiles_read_images(const char *folder, struct profiles *profiles)
+{
+	for (size_t i = 0; i < profiles->count; i++) {
+		struct profiles_entry *entry = &profiles->entries[i];
+		struct profile_extension *extension = &entry->extension;
+
+		extension->room = PROFILE_EXTENSION_MAX;
+		extension->data = malloc(extension->room);
+		if (!extension->data)
+			return -ENOMEM;
+		/* It may be gone or changed since: then it loads nothing that we know of. */
+		if (profile_read(entry->is_system ? PROFILE_SYSTEM_DIR : folder,
+			    entry->profile.program, &entry->profile, extension))
+			extension->size = 0;
+	}
+	return 0;
+}
+
 void profiles_done(struct profiles *profiles)
 {
+	for (size_t i = 0; i < profiles->count; i++)
+		free(profiles->entries[i].extension.data);
 	free(profiles->entries);
 	*profiles = (struct profiles){0};
 }
@@ -170,8 +192,9 @@ static void print_contexts(const struct profile_section *section, FILE *to)
 }
 
 static void print_section(
-	const struct profile *profile, const struct profile_section *section, FILE *to)
+	const struct profiles_entry *entry, const struct profile_section *section, FILE *to)
 {
+	const struct profile *profile = &entry->profile;
 	char build[2 * PROFILE_BUILD_SIZE + 1], when[PROFILES_TIME_SIZE], rule[PROFILES_RULE_SIZE];
 	struct start_decision decision;
 
@@ -199,6 +222,7 @@ static void print_section(
 		fprintf(to, "  paused             for %u more runs\n", section->pause);
 	fprintf(to, "  next time          %s%s: %s\n", profiles_what(&decision),
 		profiles_moment(&decision), decision.reason);
+	profiles_print_images(entry, section, to);
 }
 
 void profiles_print(const struct profiles_entry *entry, FILE *to)
@@ -206,8 +230,6 @@ void profiles_print(const struct profiles_entry *entry, FILE *to)
 	fprintf(to, "%s (%s%s) %s\n", entry->profile.name,
 		identity_kind_name((enum identity_kind)entry->profile.kind),
 		entry->is_system ? ", system" : "", entry->id);
-	if (entry->profile.extension_size)
-		fprintf(to, "libraries and kernels: %u bytes\n", entry->profile.extension_size);
 	for (uint32_t i = 0; i < entry->profile.section_count; i++)
-		print_section(&entry->profile, &entry->profile.sections[i], to);
+		print_section(entry, &entry->profile.sections[i], to);
 }

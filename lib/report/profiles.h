@@ -14,6 +14,8 @@ struct profiles_entry {
 	struct profile profile;
 	char id[PROFILES_ID_SIZE];
 	bool is_system; /* out of the read-only folder: an image's */
+	/* Its images, once profiles_read_images was called; else data is NULL. */
+	struct profile_extension extension;
 };
 
 struct profiles {
@@ -29,6 +31,9 @@ int profiles_load(const char *folder, bool is_system, struct profiles *profiles)
 /* Keeps those that `what` names: a base name, or at least four digits of an id. Returns how many.
  */
 size_t profiles_choose(struct profiles *profiles, const char *what);
+
+/* Reads what each of them loads. `folder` is the user's. 0 or a negative errno. */
+int profiles_read_images(const char *folder, struct profiles *profiles);
 
 void profiles_done(struct profiles *profiles);
 

@@ -1,5 +1,6 @@
 /* Profiles as JSON. In tools only; allocates. A value that is not known is null. */
 #include "report/profiles.h"
+#include "report/profiles_images.h"
 #include "report/profiles_text.h"
 
 static json_t *duration(uint32_t us)
@@ -24,8 +25,11 @@ static json_t *contexts_json(const struct profile_section *section)
 	return contexts;
 }
 
-static json_t *section_json(const struct profile *profile, const struct profile_section *section)
+static json_t *section_json(
+	const struct profiles_entry *entry, const struct profile_section *section)
 {
+	const struct profile *profile = &entry->profile;
+	json_t *images = profiles_images_json(entry, section), *json;
 	char build[2 * PROFILE_BUILD_SIZE + 1], when[PROFILES_TIME_SIZE], rule[PROFILES_RULE_SIZE];
 	struct start_decision decision;
 	json_t *next;
@@ -39,7 +43,7 @@ static json_t *section_json(const struct profile *profile, const struct profile_
 			? json_null()
 			: json_string(decision.moment == DECIDE_AT_START ? "start" : "lookup"),
 		"reason", decision.reason);
-	return json_pack("{s:s,s:s,s:s,s:I,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:I,s:I,s:I,s:I,s:I,s:o}",
+	json = json_pack("{s:s,s:s,s:s,s:I,s:b,s:o,s:o,s:o,s:o,s:o,s:s,s:I,s:I,s:I,s:I,s:I,s:o}",
 		"gpu", section->model, "driver_build", build, "learned", when, "runs",
 		(json_int_t)section->runs, "used_cuda", section->used & 1, "start_lead_us",
 		duration(decide_lead(section->start_lead_us)), "lookup_lead_us",
@@ -49,6 +53,9 @@ static json_t *section_json(const struct profile *profile, const struct profile_
 		"hits", (json_int_t)section->hits, "squashes", (json_int_t)section->squashes,
 		"unused", (json_int_t)section->unused, "pause", (json_int_t)section->pause, "next",
 		next);
+	if (images)
+		json_object_set_new(json, "images", images);
+	return json;
 }
 
 json_t *profiles_json(const struct profiles *profiles)
@@ -60,8 +67,8 @@ json_t *profiles_json(const struct profiles *profiles)
 		json_t *sections = json_array();
 
 		for (uint32_t at = 0; at < entry->profile.section_count; at++)
-			json_array_append_new(sections,
-				section_json(&entry->profile, &entry->profile.sections[at]));
+			json_array_append_new(
+				sections, section_json(entry, &entry->profile.sections[at]));
 		json_array_append_new(list,
 			json_pack("{s:s,s:s,s:s,s:s,s:I,s:o}", "id", entry->id, "program",
 				entry->profile.name, "kind",

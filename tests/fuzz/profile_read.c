@@ -11,6 +11,7 @@
 #include "profile/decide.h"
 #include "profile/extension.h"
 #include "profile/folder.h"
+#include "profile/images_merge.h"
 #include "profile/learn.h"
 
 #include <stdio.h>
@@ -21,7 +22,8 @@
 enum { AS_IT_IS, PUT_RIGHT, CHANGES, WAYS };
 
 static char folder[] = "/tmp/hearth-fuzz-XXXXXX";
-static uint8_t room[PROFILE_EXTENSION_MAX], read_room[PROFILE_EXTENSION_MAX];
+static _Alignas(8) uint8_t room[PROFILE_EXTENSION_MAX], read_room[PROFILE_EXTENSION_MAX];
+static struct images_draft seen, merged;
 
 static void remove_folder(void)
 {
@@ -50,6 +52,31 @@ static void put_right(struct profile *profile, const struct profile_extension *e
 		profile->head_digest);
 }
 
+/* A list with one image of each kind, each with a kernel. */
+static void make_images(const struct profile *profile, struct profile_extension *extension)
+{
+	const struct profile_section *section = &profile->sections[0];
+
+	images_draft_begin(&seen);
+	seen.file_count = 1;
+	seen.files[0] = (struct image_file){.kind = IMAGE_FILE_BUILD_ID,
+		.path = images_draft_text(&seen, "/lib/libtorch_cuda.so"),
+		.from_started = images_draft_text(&seen, "../lib/libtorch_cuda.so")};
+	for (uint32_t i = 0; i < 2; i++) {
+		seen.images[seen.image_count++] = (struct image){.size = 4096,
+			.offset = i ? 0 : 65536,
+			.wrapper = i ? IMAGES_NO_OFFSET : 131072,
+			.digest_size = 4096,
+			.file = i ? IMAGES_NO_FILE : 0,
+			.entry = IMAGE_LIBRARY_DATA,
+			.form = i ? IMAGE_ELF : IMAGE_WRAPPED};
+		seen.kernels[seen.kernel_count++] = (struct image_kernel){
+			.name = images_draft_text(&seen, i ? "gemm" : "add"), .image = i};
+	}
+	FUZZ_HOLDS(images_write(extension, profile, images_key(section->build_id, section->model),
+			   &seen) == 0);
+}
+
 static void make_good(struct profile *profile, struct profile_extension *extension)
 {
 	struct identity identity = {.kind = IDENTITY_SCRIPT, .name = "train.py"};
@@ -71,6 +98,7 @@ static void make_good(struct profile *profile, struct profile_extension *extensi
 		run.build_id[0]++;
 		extension_add(extension, i + 1, "payload", i * 3);
 	}
+	make_images(profile, extension);
 	put_right(profile, extension);
 }
 
@@ -174,6 +202,40 @@ static void walk(struct profile_extension *extension)
 	FUZZ_HOLDS(extension_is_walkable(extension->data, extension->size));
 }
 
+/* All that a reader follows lies inside; a run that loaded nothing leaves a list that can be
+ * written and read again. */
+static void follow_images(const struct profile *profile, struct profile_extension *extension)
+{
+	struct images list, again;
+	uint32_t cursor = 0;
+	uint64_t key = 0;
+	bool is_found = false;
+
+	while (images_next(extension, &cursor, &list)) {
+		for (uint32_t i = 0; i < list.head->image_count; i++) {
+			const struct image *image = &list.images[i];
+
+			if (image->file != IMAGES_NO_FILE)
+				FUZZ_HOLDS(strlen(list.text + list.files[image->file].path) <
+					   list.head->text_size);
+			for (uint32_t at = 0; at < image->kernel_count; at++)
+				FUZZ_HOLDS(*(list.text +
+						   list.kernels[image->kernel_first + at].name) !=
+					   '\x7f');
+			FUZZ_HOLDS(*image_entry_name((enum image_entry)image->entry) == 'c');
+		}
+		key = list.head->key;
+		is_found = true;
+		images_draft_begin(&seen);
+		images_merge(&list, &seen, true, &merged);
+	}
+	if (!is_found)
+		return;
+	FUZZ_HOLDS(images_write(extension, profile, key, &merged) == 0);
+	FUZZ_HOLDS(images_find(extension, key, &again) == 0);
+	FUZZ_HOLDS(again.head->image_count == merged.image_count);
+}
+
 /* Through the file system, as a program would read it. */
 static void read_as_file(const uint8_t *data, size_t size)
 {
@@ -218,6 +280,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!profile_is_sound(&profile) || !profile_extension_is_sound(&profile, &extension))
 		return 0;
 	decide_on(&profile);
+	follow_images(&profile, &extension);
+	put_right(&profile, &extension);
 	walk(&extension);
 	learn_into(&profile, &extension, size % 16 == 0);
 	return 0;
