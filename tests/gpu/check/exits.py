@@ -90,7 +90,8 @@ def run(context):
         rows.append(row)
         checks.update(more)
         if importlib.util.find_spec("torch") is not None:
-            rows += _torch_row(stage, context.rounds or (4 if small else TORCH_MOMENTS))
+            most = 4 if small else TORCH_MOMENTS
+            rows += _torch_row(stage, min(context.rounds or most, most))
         else:
             print(f"  torch left out: {sys.executable} has none")
             checks["torch is there"] = small
