@@ -49,7 +49,8 @@ static bool is_section_sound(const struct profile_section *section)
 {
 	if (!is_text(section->model, sizeof(section->model)) || section->recent > 32 ||
 		section->recent > section->runs || section->rule >= PROFILE_RULE_COUNT ||
-		section->tried > 8 || section->context_count > PROFILE_CONTEXTS)
+		section->tried > 8 || section->context_count > PROFILE_CONTEXTS ||
+		section->wrong_rank > PROFILE_RANK_MAX + 1)
 		return false;
 	if ((section->rule == PROFILE_RULE_ORDINAL) != (section->ordinal >= 0))
 		return false;

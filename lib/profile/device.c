@@ -4,8 +4,6 @@
 
 #include "base/env.h"
 
-#define RANK_MAX 1024 /* no host has more GPUs; also keeps the number from overflowing */
-
 int decide_rank(const char *const values[], int count)
 {
 	int rank = 0;
@@ -15,9 +13,9 @@ int decide_rank(const char *const values[], int count)
 
 		if (!text || !*text)
 			continue;
-		for (; *text >= '0' && *text <= '9' && rank <= RANK_MAX; text++)
+		for (; *text >= '0' && *text <= '9' && rank <= (int)PROFILE_RANK_MAX; text++)
 			rank = rank * 10 + (*text - '0');
-		return *text || rank > RANK_MAX ? DECIDE_BAD_RANK : rank;
+		return *text || rank > (int)PROFILE_RANK_MAX ? DECIDE_BAD_RANK : rank;
 	}
 	return DECIDE_NO_RANK;
 }

@@ -60,6 +60,22 @@ static void learn_histories(struct profile_section *section, const struct observ
 	smooth(&section->context_us, run->context_us);
 }
 
+static void begin_probation(struct profile_section *section, const struct observation *run)
+{
+	section->probation = LEARN_PROBATION;
+	section->wrong_rank = run->rank >= 0 ? (uint32_t)run->rank + 1 : 0;
+}
+
+/* The ranks of one launch share a profile. Were each of them a clean run, those for which the rule
+ * holds would end the probation in the very launch in which it was wrong for another: so a rank's
+ * probation is ended by that rank alone, or by runs in which its device is not there. */
+static bool counts_as_clean(const struct profile_section *section, const struct observation *run)
+{
+	return !section->wrong_rank || run->rank < 0 ||
+	       section->wrong_rank == (uint32_t)run->rank + 1 ||
+	       section->wrong_rank > (uint32_t)run->visible_count;
+}
+
 /* A run is clean when the rule as it stood would have named the device that the program took. */
 static void learn_probation(struct profile_section *section, enum identity_kind kind,
 	const struct observation *run, int device)
@@ -67,8 +83,8 @@ static void learn_probation(struct profile_section *section, enum identity_kind 
 	int guess = decide_guess(section, kind, run->visible_count, run->rank);
 
 	if (run->is_wrong_device || (guess >= 0 && guess != device))
-		section->probation = LEARN_PROBATION;
-	else if (guess >= 0 && section->probation)
+		begin_probation(section, run);
+	else if (guess >= 0 && section->probation && counts_as_clean(section, run))
 		section->probation--;
 }
 
@@ -92,7 +108,7 @@ static void learn_device(
 
 	if (!run->context_count || run->visible_count <= 0) {
 		if (run->is_wrong_device)
-			section->probation = LEARN_PROBATION;
+			begin_probation(section, run);
 		return;
 	}
 	learn_probation(section, kind, run, device);

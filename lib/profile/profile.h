@@ -30,6 +30,7 @@
 #define PROFILE_LEADS 8u
 #define PROFILE_BUILD_SIZE 32u /* a build-id, zero-padded: GNU ids are 8, 16 or 20 bytes */
 #define PROFILE_MODEL_SIZE 64u
+#define PROFILE_RANK_MAX 1024u                  /* no host has more GPUs */
 #define PROFILE_FILE_MAX (1u << 20)             /* bytes of one file */
 #define PROFILE_PROGRAMS_MAX 1000u              /* files in one folder */
 #define PROFILE_FOLDER_MAX ((uint64_t)64 << 20) /* bytes in one folder */
@@ -90,14 +91,15 @@ struct profile_section {
 	uint32_t context_count;
 	struct profile_context contexts[PROFILE_CONTEXTS]; /* in order of first use */
 	/* How the guesses went. */
-	uint32_t tries;    /* history: 1 is a hit; cleared when a pause ends */
-	uint32_t tried;    /* how many bits of it are tries, 0 to 8 */
-	uint32_t pause;    /* runs to go before the next try */
-	uint32_t pauses;   /* how long the latest pause was, in runs; 0 = none yet */
-	uint32_t hits;     /* totals */
-	uint32_t squashes; /* a wrong guess was undone */
-	uint32_t unused;   /* nobody asked: given back */
-	uint32_t reserved[48];
+	uint32_t tries;      /* history: 1 is a hit; cleared when a pause ends */
+	uint32_t tried;      /* how many bits of it are tries, 0 to 8 */
+	uint32_t pause;      /* runs to go before the next try */
+	uint32_t pauses;     /* how long the latest pause was, in runs; 0 = none yet */
+	uint32_t hits;       /* totals */
+	uint32_t squashes;   /* a wrong guess was undone */
+	uint32_t unused;     /* nobody asked: given back */
+	uint32_t wrong_rank; /* that began the probation, plus 1; 0 = it had none */
+	uint32_t reserved[47];
 };
 static_assert(sizeof(struct profile_section) == 512, "section layout v1");
 

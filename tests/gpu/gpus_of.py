@@ -25,8 +25,11 @@ def _simulated(pid):
                 if "nvidia-client-" in os.path.realpath(path)}
     found = Counter()
     for path in accounts:
-        with open(path, "rb") as file:
-            fields = ACCOUNT.unpack(file.read(ACCOUNT.size))
+        try:
+            with open(path, "rb") as file:
+                fields = ACCOUNT.unpack(file.read(ACCOUNT.size))
+        except (FileNotFoundError, struct.error):
+            continue  # another thread has just begun or ended it
         for gpu, count in enumerate(fields[FIRST_OF_CONTEXTS:]):
             found[str(gpu)] += count
     return +found

@@ -151,6 +151,56 @@ Test(learn, a_run_without_a_context_leaves_the_rule_alone)
 	cr_assert_eq(decision().what, DECIDE_INIT);
 }
 
+/* One launch of four ranks, of which each takes this device. */
+static void launch(const int devices[4])
+{
+	for (int rank = 0; rank < 4; rank++) {
+		struct observation run = run_on(devices[rank]);
+
+		run.visible_count = 4;
+		run.rank = rank;
+		learn(&profile, &run);
+	}
+}
+
+Test(learn, ranks_for_which_the_rule_holds_do_not_end_another_ones_probation)
+{
+	static const int own[4] = {0, 1, 2, 3};
+	static const int wrong[][4] = {
+		{3, 2, 1, 0}, {1, 1, 2, 3}, {0, 0, 2, 3}, {0, 1, 0, 1}, {0, 1, 2, 0}, {0, 0, 0, 0}};
+
+	for (size_t row = 0; row < COUNT(wrong); row++) {
+		make();
+		for (int i = 0; i < 4; i++) {
+			launch(wrong[row]);
+			for (int rank = 0; rank < 4; rank++)
+				cr_expect_eq(device(4, rank), -1, "row %zu, rank %d", row, rank);
+		}
+		for (int i = 0; i < 2; i++) {
+			launch(own);
+			cr_expect_eq(device(4, 1), -1, "row %zu", row);
+		}
+		launch(own);
+		for (int rank = 0; rank < 4; rank++)
+			cr_expect_eq(device(4, rank), rank, "row %zu", row);
+	}
+}
+
+Test(learn, a_probation_ends_where_the_wrong_rank_has_no_device_any_more)
+{
+	static const int wrong[4] = {0, 1, 2, 0};
+
+	launch(wrong);
+	for (int i = 0; i < 3; i++) {
+		struct observation run = run_on(1);
+
+		cr_assert_eq(device(2, 1), -1);
+		run.rank = 1;
+		learn(&profile, &run);
+	}
+	cr_assert_eq(device(2, 1), 1);
+}
+
 Test(learn, several_instances_at_a_time_forbid_the_learned_device)
 {
 	struct observation run = run_on(1);
