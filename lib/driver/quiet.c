@@ -22,6 +22,7 @@
 
 /* Of libc's ABI (Itanium C++ ABI, 3.3.5): what atexit in a shared object becomes. */
 int __cxa_atexit(void (*function)(void *), void *argument, void *object);
+void __cxa_finalize(void *object);
 
 /* Weak and by its oldest version: before glibc 2.34 it is in libpthread. */
 extern __typeof__(pthread_create) old_pthread_create __attribute__((weak));
@@ -55,6 +56,8 @@ static struct {
 	unsigned int exit_count, registered_count, thread_count;
 	struct exit_handler exits[MAX_EXITS];
 } quiet;
+
+static void (*leave)(void);
 
 static atomic_int exits; /* enum */
 enum { EXITS_IF_SOUND, EXITS_RUN, EXITS_SKIPPED };
@@ -160,10 +163,36 @@ static int hook_dlclose(void *handle)
 	return loader_close(handle);
 }
 
+static void run_leave(void *unused)
+{
+	if (leave)
+		leave();
+}
+
+/* libc runs last what was registered first. */
+static void leave_before_the_last(void)
+{
+	__cxa_atexit(run_leave, NULL, NULL);
+}
+
+/* The copy's destructors, which may come before all exit handlers: those that are registered while
+ * the program's libraries are still being constructed run after the destructors. */
+static void hook_cxa_finalize(void *object)
+{
+	run_leave(NULL);
+	__cxa_finalize(object);
+}
+
 static int hook_cxa_atexit(void (*function)(void *), void *argument, void *object)
 {
-	if (!quiet_is_thread() || quiet.exit_count == MAX_EXITS)
-		return __cxa_atexit(function, argument, object);
+	int error;
+
+	if (!quiet_is_thread() || quiet.exit_count == MAX_EXITS) {
+		error = __cxa_atexit(function, argument, object);
+		if (!error)
+			leave_before_the_last();
+		return error;
+	}
 	quiet.exits[quiet.exit_count++] = (struct exit_handler){function, argument, object};
 	return 0;
 }
@@ -193,7 +222,7 @@ int quiet_snapshot(void)
 	return error;
 }
 
-int quiet_prepare(const struct driver_copy *copy)
+int quiet_prepare(const struct driver_copy *copy, void (*before_exits)(void))
 {
 	const struct import_hook must = {"getenv", (void *)hook_getenv};
 	const struct import_hook threads = {"pthread_create", (void *)hook_pthread_create};
@@ -207,12 +236,15 @@ int quiet_prepare(const struct driver_copy *copy)
 		{"dlvsym", (void *)hook_dlvsym},
 		{"dlclose", (void *)hook_dlclose},
 		{"__cxa_atexit", (void *)hook_cxa_atexit},
+		{"__cxa_finalize", (void *)hook_cxa_finalize},
 	};
 	int outcome;
 
 	if (loaded_find("libc.so.6", &quiet.libc) || loaded_from_map(copy->map, &quiet.own))
 		return -ELIBACC;
 	quiet.copy = *copy;
+	leave = before_exits;
+	leave_before_the_last();
 	outcome = imports_redirect(copy->map, &must, 1);
 	if (outcome <= 0)
 		return outcome ? outcome : -ENOEXEC;
@@ -234,8 +266,10 @@ void quiet_begin(enum quiet_stage stage)
 static void run_exit(void *argument)
 {
 	const struct exit_handler *handler = argument;
-	int chosen = atomic_load(&exits);
+	int chosen;
 
+	run_leave(NULL);
+	chosen = atomic_load(&exits);
 	if (chosen == EXITS_RUN || (chosen == EXITS_IF_SOUND && quiet_files_are_valid()))
 		handler->function(handler->argument);
 }

@@ -26,10 +26,11 @@ enum quiet_stage { QUIET_INIT, QUIET_CONTEXT, QUIET_LIBRARY, QUIET_STAGES };
 int quiet_snapshot(void);
 
 /* Redirects the imports of `copy`; after quiet_snapshot. Takes no lock. Other threads may be in the
- * copy already: for them nothing changes. Returns 0, -ENOEXEC where
- * the driver does not import getenv through a slot (then nothing may run on a second thread), or
- * another negative errno. */
-int quiet_prepare(const struct driver_copy *copy);
+ * copy already: for them nothing changes. `before_exits` (may be NULL) is
+ * called before any exit handler or destructor of the copy runs, perhaps several times. Returns 0,
+ * -ENOEXEC where the driver does not import getenv through a slot (then nothing may run on a second
+ * thread), or another negative errno. */
+int quiet_prepare(const struct driver_copy *copy, void (*before_exits)(void));
 
 /* Is the calling thread the quiet one? And for which stage does it work? */
 bool quiet_is_thread(void);

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "driver/quiet.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -29,6 +30,7 @@ struct file {
 	int fd; /* -1 = closed again */
 	enum quiet_stage stage;
 	bool is_waited_for; /* no device and no ordinary file */
+	bool is_socket;
 	dev_t device;
 	ino_t inode;
 };
@@ -37,6 +39,7 @@ struct file {
 static struct file files[MAX_FILES];
 static unsigned int file_count;
 static bool is_overfull;
+static bool are_names_refused;
 
 /* The thread that is between opening and noting, or that forks; 0 = nobody. */
 static uint32_t busy;
@@ -87,6 +90,7 @@ static void note(int fd)
 		files[count].device = status.st_dev;
 		files[count].inode = status.st_ino;
 		files[count].is_waited_for = !S_ISCHR(status.st_mode) && !S_ISREG(status.st_mode);
+		files[count].is_socket = S_ISSOCK(status.st_mode);
 	}
 	__atomic_store_n(&file_count, count + 1, __ATOMIC_RELEASE);
 }
@@ -208,6 +212,20 @@ static int hook_socketpair(int domain, int type, int protocol, int ends[2])
 	return opened_two(socketpair(domain, type, protocol, ends), ends);
 }
 
+static int hook_bind(int fd, const struct sockaddr *address, socklen_t length)
+{
+	int outcome = -1;
+
+	begin();
+	if (quiet_is_thread() && are_names_refused)
+		errno = EADDRINUSE;
+	else
+		outcome = bind(fd, address, length);
+	if (quiet_is_thread())
+		end_turn();
+	return outcome;
+}
+
 /* Whoever closes it: a driver's thread may close what the quiet one opened. */
 static int hook_close(int fd)
 {
@@ -233,6 +251,7 @@ const struct import_hook quiet_files_hooks[] = {
 	{"mkostemp64", (void *)hook_mkostemp},
 	{"mkstemp", (void *)hook_mkstemp},
 	{"mkstemp64", (void *)hook_mkstemp},
+	{"bind", (void *)hook_bind},
 	{"socket", (void *)hook_socket},
 	{"socketpair", (void *)hook_socketpair},
 	{"eventfd", (void *)hook_eventfd},
@@ -293,6 +312,29 @@ void quiet_files_silence(void)
 			dup3(event, files[i].fd, O_CLOEXEC);
 			close(event);
 		}
+	}
+}
+
+void quiet_files_refuse_names(void)
+{
+	/* Not between the quiet thread's look and its bind. */
+	take_turn(PAUSE_STEPS);
+	are_names_refused = true;
+	end_turn();
+}
+
+void quiet_files_accept_retired(void)
+{
+	unsigned int count = __atomic_load_n(&file_count, __ATOMIC_ACQUIRE);
+
+	for (unsigned int i = 0; i < count; i++) {
+		struct stat status;
+
+		if (!files[i].is_socket || files[i].fd < 0 || is_same(&files[i]) ||
+			status_of_fd(files[i].fd, &status) || (status.st_mode & S_IFMT))
+			continue;
+		files[i].device = status.st_dev;
+		files[i].inode = status.st_ino;
 	}
 }
 

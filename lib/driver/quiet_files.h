@@ -24,6 +24,12 @@ void quiet_files_close(enum quiet_stage from);
  * threads wait for, so that they wait on. Not where the program has a file of its own there. */
 void quiet_files_silence(void);
 
+/* From now on the quiet thread can give no socket a name: another copy is about to need it. */
+void quiet_files_refuse_names(void);
+
+/* Where copy_retire has put an eventfd over a socket, that is right from now on. */
+void quiet_files_accept_retired(void);
+
 /* Around a fork: the quiet thread waits before it opens anything, and what it is just opening is
  * waited for, at most 200 ms; so the child knows all that it has to close. */
 void quiet_files_before_fork(void);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "driver/abi.h"
+#include "driver/quiet.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,14 +21,19 @@ enum claim {
  * program that speculates. */
 enum claim claim_init(unsigned int flags, uint64_t *ret_hidden_us);
 
-/* The program retains a primary context: true where it gets the one made ahead, whose reference is
- * its own from now on. */
-bool claim_primary(CUdevice device, CUcontext *ret_handle, uint64_t *ret_hidden_us);
+/* The program asks for something that no copy of the driver can be replaced after: nothing is ahead
+ * from now on. */
+void claim_end(const char *reason);
 
-/* The program calls cuCtxCreate, of that version (1 to 4), with flags alone: true where it gets
- * exactly that context, made ahead; it is current now. */
-bool claim_created(uint32_t version, unsigned int flags, CUdevice device, CUcontext *ret_handle,
-	uint64_t *ret_hidden_us);
+/* The program retains a primary context. CLAIM_COMMITTED: it gets the one made ahead, whose
+ * reference is its own from now on; CLAIM_SQUASHED: make the real call, one that was made ahead has
+ * been undone. */
+enum claim claim_primary(CUdevice device, CUcontext *ret_handle, uint64_t *ret_hidden_us);
+
+/* The program calls cuCtxCreate, of that version (1 to 4), with flags alone. CLAIM_COMMITTED: it
+ * gets exactly that context, made ahead; it is current now. */
+enum claim claim_created(uint32_t version, unsigned int flags, CUdevice device,
+	CUcontext *ret_handle, uint64_t *ret_hidden_us);
 
 /* The program asks for a primary context's state: true where one is held ahead, which it must not
  * see: then the answer is inactive with `*ret_flags`. Ask once more after the driver has said that
@@ -43,6 +49,13 @@ void claim_note_flags(CUdevice device, unsigned int flags);
 /* The program is about to do something else with that device's primary context: what is held ahead
  * there is released first. */
 void claim_yield(CUdevice device);
+
+/* Between the claims: NULL, or what is not as it was when that stage's work was done; the thread is
+ * told that what it does is wanted no more; another copy becomes the driver (where none can be had
+ * the old one stays, and the program runs with what that copy saw). */
+const char *claim_why_invalid(enum quiet_stage stage);
+void claim_abandon(void);
+void claim_replace_driver(void);
 
 /* For the speculative thread: the release of what it made, after which the flags are the program's;
  * and the same for what is held, true where it was. */

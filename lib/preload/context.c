@@ -19,6 +19,18 @@ static unsigned int flags_of(CUdevice device)
 	return state(device, &flags, &is_active) == CUDA_SUCCESS ? flags : 0;
 }
 
+static enum hearth_how how_of(enum claim claim, enum hearth_how committed)
+{
+	switch (claim) {
+	case CLAIM_COMMITTED:
+		return committed;
+	case CLAIM_SQUASHED:
+		return HEARTH_SQUASHED;
+	default:
+		return HEARTH_COLD;
+	}
+}
+
 /* A context was made or retained, whoever did it. What cannot be made ahead again (version 0 of a
  * created one) is no news for the profile. */
 static void end_creation(struct first_call *call, CUresult rc, enum hearth_how how,
@@ -41,14 +53,14 @@ CUresult handle_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	struct first_call call;
 	bool is_first = first_call_begin_on(&call, ROW_cuDevicePrimaryCtxRetain, device);
 	uint64_t hidden_us = 0;
-	bool is_ready = context && claim_primary(device, context, &hidden_us);
+	enum claim claim = context ? claim_primary(device, context, &hidden_us) : CLAIM_NOTHING;
 	/* The claim may have made another copy the driver. */
 	CUresult (*real)(CUcontext *, CUdevice) =
 		(CUresult(*)(CUcontext *, CUdevice))route_real(ROW_cuDevicePrimaryCtxRetain);
-	CUresult rc = is_ready ? CUDA_SUCCESS : real(context, device);
+	CUresult rc = claim == CLAIM_COMMITTED ? CUDA_SUCCESS : real(context, device);
 
 	if (is_first)
-		end_creation(&call, rc, is_ready ? HEARTH_SPECULATED : HEARTH_COLD, hidden_us,
+		end_creation(&call, rc, how_of(claim, HEARTH_SPECULATED), hidden_us,
 			&(struct profile_context){
 				PROFILE_PRIMARY, 0, rc ? 0 : flags_of(device), device});
 	return rc;
@@ -157,14 +169,14 @@ CUresult context_create(uintptr_t real, uint32_t version, CUcontext *ret_handle,
 		struct first_call call;                                                            \
 		bool is_first = first_call_begin_on(&call, ROW_##symbol, device);                  \
 		uint64_t hidden_us = 0;                                                            \
-		bool is_ready = context && (IS_PLAIN) &&                                           \
-				claim_created(VERSION, flags, device, context, &hidden_us);        \
+		enum claim claim = context && (IS_PLAIN) ? claim_created(VERSION, flags, device,   \
+								   context, &hidden_us)            \
+							 : CLAIM_NOTHING;                          \
 		CUresult(*real) TYPES = (CUresult(*) TYPES)route_real(ROW_##symbol);               \
-		CUresult rc = is_ready ? CUDA_SUCCESS : real ARGUMENTS;                            \
+		CUresult rc = claim == CLAIM_COMMITTED ? CUDA_SUCCESS : real ARGUMENTS;            \
                                                                                                    \
 		if (is_first)                                                                      \
-			end_creation(&call, rc, is_ready ? HEARTH_ADOPTED : HEARTH_COLD,           \
-				hidden_us,                                                         \
+			end_creation(&call, rc, how_of(claim, HEARTH_ADOPTED), hidden_us,          \
 				&(struct profile_context){PROFILE_CREATED,                         \
 					(IS_PLAIN) ? (VERSION) : 0, flags, device});               \
 		return rc;                                                                         \

@@ -1,6 +1,7 @@
 /* cuInit (CUDA Driver API, "Initialization"). Runs in the user's program at its first CUDA call and
  * often again; the first call joins the broker. The driver's answer is passed on as it is. */
 #include "base/clock.h"
+#include "preload/around.h"
 #include "preload/claim.h"
 #include "preload/client.h"
 #include "preload/first_call.h"
@@ -43,6 +44,7 @@ CUresult handle_cuInit(unsigned int flags)
 	bool is_warm;
 	CUresult rc;
 
+	around_child();
 	observe_call();
 	client_join();
 	if (first_call_is_done(ROW_cuInit, NO_DEVICE))

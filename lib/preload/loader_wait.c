@@ -59,7 +59,7 @@ static bool is_waiting(int folder, const char *thread)
 	       is_in_loader(strtoul(end, NULL, 16));
 }
 
-bool loader_wait_is_seen(void)
+bool loader_wait_is_seen(pid_t thread)
 {
 	int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), kept = errno;
 	_Alignas(struct directory_record) char buffer[4096];
@@ -72,7 +72,9 @@ bool loader_wait_is_seen(void)
 			struct directory_record *record = (struct directory_record *)(buffer + at);
 
 			at += record->length;
-			is_seen = record->name[0] != '.' && is_waiting(folder, record->name);
+			is_seen = record->name[0] != '.' &&
+				  (!thread || strtol(record->name, NULL, 10) == thread) &&
+				  is_waiting(folder, record->name);
 		}
 	}
 	if (folder >= 0)

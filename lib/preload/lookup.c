@@ -2,10 +2,14 @@
  * user's program on any thread. The real driver is asked first with the program's own arguments;
  * its code, its status and its choice of version stand; only the pointer is replaced by our stub
  * for the same entry. */
+#include "preload/around.h"
+#include "preload/claim.h"
 #include "preload/client.h"
 #include "preload/handlers.h"
 #include "preload/route.h"
 #include "preload/speculate.h"
+
+#include <string.h>
 
 static void replace(const char *symbol, void **pointer, int version, uint64_t flags)
 {
@@ -39,11 +43,20 @@ CUresult handle_cuGetProcAddress_v2(
 	return rc;
 }
 
-/* The tables hold raw driver pointers, which are passed on as they are: the runtime checks them. */
+/* The one table that the runtime asks for before cuInit; it calls none of its entries (seen with
+ * 12.8 and 13.0). */
+static const unsigned char early_table[] = {0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e, 0xb9,
+	0xe2, 0xfb, 0x46, 0x9e, 0x7c, 0x0d, 0xd9};
+
+/* The tables hold raw driver pointers, which are passed on as they are: the runtime checks them. So
+ * the copy that gives one must be the one that the program keeps. */
 CUresult handle_cuGetExportTable(const void **table, const void *uuid)
 {
-	CUresult (*real)(const void **, const void *) =
-		(CUresult(*)(const void **, const void *))route_real(ROW_cuGetExportTable);
+	CUresult (*real)(const void **, const void *);
 
+	around_child();
+	if (table && uuid && memcmp(uuid, early_table, sizeof(early_table)) != 0)
+		claim_end("an export table");
+	real = (CUresult(*)(const void **, const void *))route_real(ROW_cuGetExportTable);
 	return real(table, uuid);
 }

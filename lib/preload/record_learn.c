@@ -277,7 +277,7 @@ void record_learn_changed(void)
 	image_bases_find(situation_started(), &bases);
 	threads_at_fork(before_fork, NULL, NULL);
 	/* Without one the end of the program writes. */
-	threads_start(run);
+	threads_start(run, NULL);
 }
 
 void record_learn_end(void)

@@ -3,11 +3,15 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+/* A thread that ends wakes nobody: it is looked so often whether it is gone. */
+#define ENDING_STEP_US 200
 
 struct speculation speculation;
 
@@ -51,4 +55,57 @@ bool speculation_wait(const uint32_t *word, uint32_t value, uint64_t limit_us)
 bool speculation_is_ours(void)
 {
 	return speculation_read(&speculation.phase) != PHASE_NONE && speculation.pid == getpid();
+}
+
+bool speculation_enter(void)
+{
+	speculation_write(&speculation.place, PLACE_INSIDE);
+	if (!speculation_read(&speculation.is_leaving))
+		return true;
+	speculation_leave();
+	return false;
+}
+
+void speculation_leave(void)
+{
+	speculation_write(&speculation.place, PLACE_OUTSIDE);
+}
+
+void speculation_end_thread(void)
+{
+	speculation_write(&speculation.place, PLACE_ENDING);
+	if (!speculation_read(&speculation.is_leaving))
+		return;
+	speculation_leave();
+	for (;;)
+		pause();
+}
+
+static bool is_gone(pid_t thread)
+{
+	int kept = errno;
+	bool is_gone = syscall(SYS_tgkill, getpid(), thread, 0) && errno == ESRCH;
+
+	errno = kept;
+	return is_gone;
+}
+
+bool speculation_wait_outside(uint64_t limit_us)
+{
+	uint64_t end_us = clock_monotonic_us() + limit_us, now_us;
+
+	for (;;) {
+		uint32_t place = speculation_read(&speculation.place);
+
+		now_us = clock_monotonic_us();
+		if (place == PLACE_OUTSIDE || speculation.thread == syscall(SYS_gettid) ||
+			(place == PLACE_ENDING && is_gone(speculation.thread)))
+			return true;
+		if (now_us >= end_us)
+			return false;
+		speculation_wait(&speculation.place, place,
+			place == PLACE_ENDING && end_us - now_us > ENDING_STEP_US
+				? ENDING_STEP_US
+				: end_us - now_us);
+	}
 }

@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "driver/locate.h"
+#include "preload/around.h"
 #include "preload/exit_line.h"
 #include "preload/observe.h"
 #include "preload/record_images.h"
@@ -146,6 +147,7 @@ __attribute__((destructor)) static void end(void)
 {
 	if (state == OFF)
 		return;
+	around_leave();
 	observe_end();
 	record_learn_end();
 	exit_line_write();

@@ -29,7 +29,7 @@ int __cxa_atexit(void (*function)(void *), void *argument, void *object);
 /* Longer than what comes before the state in /proc/PID/stat (man 5 proc). */
 #define STAT_MAX 128
 
-int threads_start(void *(*function)(void *))
+int threads_start(void *(*function)(void *), void *argument)
 {
 	pthread_attr_t attributes;
 	pthread_t thread;
@@ -42,7 +42,7 @@ int threads_start(void *(*function)(void *))
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &kept, KERNEL_SIGSET_BYTES);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	error = old_pthread_create(&thread, &attributes, function, NULL);
+	error = old_pthread_create(&thread, &attributes, function, argument);
 	pthread_attr_destroy(&attributes);
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &kept, NULL, KERNEL_SIGSET_BYTES);
 	return error;

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-/* Runs `function(NULL)` on a detached thread with all signals blocked. 0, or a positive errno;
+/* Runs `function(argument)` on a detached thread with all signals blocked. 0, or a positive errno;
  * ENOSYS on glibc < 2.34 in a program without libpthread. */
-int threads_start(void *(*function)(void *));
+int threads_start(void *(*function)(void *), void *argument);
 
 /* As pthread_atfork; NULL for none. */
 void threads_at_fork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));

@@ -372,6 +372,9 @@ void sim_device_uuid(int physical, unsigned char ret_uuid[16]);
 
 /* Takes the loader's lock where SIMCUDA_LOADER_LOCK asks for it in a retain. */
 void sim_init_touch_retain(void);
+/* What every long call does before it returns, and every thread at its end: uses what the end of
+ * the process takes apart. */
+void sim_init_touch_state(void);
 int sim_entry_call(enum driver_row row, const word *arg);
 /* An entry of SIMCUDA_EXTRA, or NULL. */
 sim_function *sim_extra_find(const char *name, int version);

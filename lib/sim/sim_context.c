@@ -68,6 +68,7 @@ int sim_context_make(struct sim_context *context)
 		return rc;
 	}
 	sim_machine_kernel(sim_time(SIM_STEP_retain) * connection_factor());
+	sim_init_touch_state();
 	pthread_mutex_lock(&sim.lock);
 	context->is_alive = true;
 	context->has_launched = false;
@@ -90,6 +91,7 @@ void sim_context_unmake(struct sim_context *context)
 	pthread_mutex_unlock(&sim.lock);
 	sim_detach(context);
 	sim_time_wait(sim_time(SIM_STEP_release));
+	sim_init_touch_state();
 	sim_machine_refund(physical, CONTEXT_BYTES);
 	sim_machine_leave(physical);
 }

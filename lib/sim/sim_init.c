@@ -15,17 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define DLOPENS_OF_NULL 8
+#define STATE_BYTES 4096
 
 static int listener = -1, wake = -1, pipes[2][2] = {{-1, -1}, {-1, -1}};
 static pthread_t thread;
 static void *self, *program; /* handles of this copy, never closed, and of the main program */
 static int at_exit_is_set;
+static char *state_page; /* stands for what a real driver keeps and takes apart at its end */
 
 /* Names the loader's lock in a way that redirected dlopen, dlsym and dlclose slots do not see. */
 static void touch_loader_lock(const char *call)
@@ -40,6 +43,37 @@ static void touch_loader_lock(const char *call)
 void sim_init_touch_retain(void)
 {
 	touch_loader_lock("retain");
+}
+
+/* A call that is in flight when the process's end has taken the state apart faults. */
+void sim_init_touch_state(void)
+{
+	char *page = __atomic_load_n(&state_page, __ATOMIC_ACQUIRE);
+
+	if (page && atomic_load(&sim.pid) == getpid())
+		__atomic_add_fetch(page, 1, __ATOMIC_RELAXED);
+}
+
+static void map_state(void)
+{
+	void *page =
+		mmap(NULL, STATE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (!state_page && page != MAP_FAILED)
+		__atomic_store_n(&state_page, page, __ATOMIC_RELEASE);
+}
+
+/* Inaccessible, and not free for others to map. */
+static void take_state_apart(void)
+{
+	if (state_page)
+		mprotect(state_page, STATE_BYTES, PROT_NONE);
+}
+
+/* As the destructors of static objects: registered when the library is loaded. */
+__attribute__((constructor)) static void load(void)
+{
+	atexit(take_state_apart);
 }
 
 static int bind_socket(void)
@@ -107,6 +141,7 @@ static void leave(void)
 	atomic_store(&sim.state, SIM_GONE);
 	if (write(wake, &one, sizeof(one)) == sizeof(one))
 		pthread_join(thread, NULL);
+	take_state_apart();
 	if (sim_machine_has_context())
 		sim_time_wait(sim_time(SIM_STEP_exit));
 	sim_machine_close();
@@ -145,6 +180,7 @@ static int initialize(void)
 	if (present > SIM_MAX_DEVICES)
 		present = SIM_MAX_DEVICES;
 	atomic_store(&sim.pid, getpid());
+	map_state();
 	sim_env_read_init();
 	for (int i = 0; i < DLOPENS_OF_NULL; i++)
 		program = dlopen(NULL, RTLD_LAZY);
@@ -177,6 +213,7 @@ static int initialize(void)
 		sim_object_add(&sim.primary[i].object, SIM_CONTEXT, NULL, NULL);
 		pthread_mutex_init(&sim.context_lock[i], NULL);
 	}
+	sim_init_touch_state();
 	atomic_store(&sim.state, SIM_READY);
 	return SIM_SUCCESS;
 }

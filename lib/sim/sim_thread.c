@@ -12,9 +12,15 @@ static bool has_key;
 /* For a thread that there is no memory for: it has no context and keeps none. */
 static struct sim_thread none;
 
+static void end_thread(void *thread)
+{
+	sim_init_touch_state();
+	free(thread);
+}
+
 static void make_key(void)
 {
-	has_key = !pthread_key_create(&key, free);
+	has_key = !pthread_key_create(&key, end_thread);
 }
 
 __attribute__((destructor)) static void drop_key(void)

@@ -150,7 +150,7 @@ static bool start(struct child *child)
 	if (!check(child, "open", copy_open(child->path, &child->quiet_copy), 0) ||
 		!find_entries(child, &child->quiet_copy, &child->quiet) ||
 		!check(child, "snapshot the environment", quiet_snapshot(), 0) ||
-		!check(child, "redirect imports", quiet_prepare(&child->quiet_copy), 0))
+		!check(child, "redirect imports", quiet_prepare(&child->quiet_copy, NULL), 0))
 		return false;
 	error = pthread_create(&thread, NULL, speculate, child);
 	if (error)

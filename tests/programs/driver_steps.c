@@ -4,6 +4,7 @@
  *   sleep=MS lookup env=NAME=VALUE unenv=NAME
  *   init[=FLAGS] count devices retain=D release=D reset=D state=D flags=D,F v1flags=D,F
  *   create=D[,F] destroy stack work copy memory version error
+ *   table=0|1      asks for the export table that the runtime asks for early, or for another
  *   storm=N        cuInit from N threads at once
  *   storms=N       cuInit and a retain from N threads at once
  *   busy=MS        setenv and unsetenv of other variables, all that time

@@ -161,6 +161,17 @@ static void show_memory(void)
 	printf("memory %d: %d MiB used\n", rc, (int)((total - free_bytes) >> 20));
 }
 
+/* The table that the runtime asks for early, or another one. */
+static void ask_for_table(int is_other)
+{
+	unsigned char uuid[16] = {0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e, 0xb9, 0xe2, 0xfb,
+		0x46, 0x9e, 0x7c, 0x0d, 0xd9};
+	const void *table = NULL;
+
+	uuid[0] = (unsigned char)(uuid[0] + is_other);
+	printf("table %d\n", STEPS_CALL(cuGetExportTable, P(&table), P(uuid)));
+}
+
 static void show_version(void)
 {
 	int version = -1, rc = STEPS_CALL(cuDriverGetVersion, P(&version));
@@ -200,6 +211,8 @@ int steps_driver(const char *step, const char *value)
 		set_flags(value, 0);
 	else if (!strcmp(step, "v1flags"))
 		set_flags(value, 1);
+	else if (!strcmp(step, "table"))
+		ask_for_table(number);
 	else if (!strcmp(step, "version"))
 		show_version();
 	else if (!strcmp(step, "error"))

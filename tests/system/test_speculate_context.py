@@ -28,17 +28,18 @@ class Context(SpeculationTest):
             for entry in ("flags", "v1flags"):
                 with self.subTest(f"{entry} {flags}"):
                     self.steps("init", f"{entry}=0,{flags}", "state=0", "retain=0", "state=0",
-                               "work", how="cold")
+                               "work", how="squashed")
 
     def test_flags_as_they_are(self):
         self.steps("init", "flags=0,0", "state=0", "retain=0", "state=0", "work", how="speculated")
         self.steps("init", "v1flags=0,0", "state=0", "retain=0", "state=0", how="speculated")
 
     def test_flags_there_and_back(self):
-        self.steps("init", "flags=0,4", "flags=0,0", "state=0", "retain=0", "state=0", how="cold")
+        self.steps("init", "flags=0,4", "flags=0,0", "state=0", "retain=0", "state=0",
+                   how="squashed")
 
     def test_wrong_flags(self):
-        self.steps("init", "flags=0,512", "state=0", "retain=0", "state=0", how="cold")
+        self.steps("init", "flags=0,512", "state=0", "retain=0", "state=0", how="squashed")
 
     def test_flags_after_the_retain(self):
         self.steps("init", "retain=0", "v1flags=0,4", "state=0", "flags=0,4", "state=0", "work",
@@ -47,7 +48,7 @@ class Context(SpeculationTest):
     def test_reset_and_release_before_the_retain(self):
         for first in ("reset=0", "release=0"):
             with self.subTest(first):
-                self.steps("init", first, "state=0", "retain=0", "state=0", "work", how="cold")
+                self.steps("init", first, "state=0", "retain=0", "state=0", "work", how="squashed")
 
     def test_reset_afterwards(self):
         self.steps("init", "retain=0", "work", "reset=0", "state=0", "retain=0", "state=0", "work",
@@ -96,20 +97,22 @@ class LearnedFlags(SpeculationTest):
                    "release=0", "state=0", how="speculated")
 
     def test_other_flags(self):
-        self.steps("init", "flags=0,2", "state=0", "retain=0", "state=0", "work", how="cold")
-        self.steps("init", "flags=0,0", "state=0", "retain=0", "state=0", "work", how="cold")
+        self.steps("init", "flags=0,2", "state=0", "retain=0", "state=0", "work", how="squashed")
+        self.steps("init", "flags=0,0", "state=0", "retain=0", "state=0", "work", how="squashed")
 
     def test_no_flags(self):
-        self.steps("init", "state=0", "retain=0", "state=0", "work", how="cold")
+        self.steps("init", "state=0", "retain=0", "state=0", "work", how="squashed")
 
     def test_the_same_flags_and_then_something_else(self):
-        self.steps("init", "flags=0,4", "reset=0", "state=0", "retain=0", "state=0", how="cold")
-        self.steps("init", "flags=0,4", "release=0", "state=0", "retain=0", "state=0", how="cold")
-        self.steps("init", "flags=0,4", "flags=0,2", "state=0", "retain=0", "state=0", how="cold")
+        self.steps("init", "flags=0,4", "reset=0", "state=0", "retain=0", "state=0", how="squashed")
+        self.steps("init", "flags=0,4", "release=0", "state=0", "retain=0", "state=0",
+                   how="squashed")
+        self.steps("init", "flags=0,4", "flags=0,2", "state=0", "retain=0", "state=0",
+                   how="squashed")
 
     def test_the_same_flags_and_a_changed_environment(self):
         self.steps("init", "flags=0,4", "env=CUDA_LAUNCH_BLOCKING=1", "state=0", "retain=0",
-                   "state=0", how="cold")
+                   "state=0", how="squashed")
 
 
 class Created(SpeculationTest):
@@ -127,8 +130,8 @@ class Created(SpeculationTest):
                    "work", how="adopted")
 
     def test_another_kind(self):
-        self.steps("init", "create=0,2", "stack", "work", "destroy", "stack", how="cold")
-        self.steps("init", "create=0", "stack", "work", "destroy", "stack", how="cold")
+        self.steps("init", "create=0,2", "stack", "work", "destroy", "stack", how="squashed")
+        self.steps("init", "create=0", "stack", "work", "destroy", "stack", how="squashed")
 
     def test_two_of_them(self):
         self.steps("init", "create=0,4", "create=0,4", "stack", "work", "destroy", "stack", "work",

@@ -36,6 +36,33 @@ class Exit(SpeculationTest):
                 with self.subTest(f"{end} after {wait} ms"):
                     self.compare_steps(f"sleep={wait}", "init", f"end={end}", SIMCUDA_SPEED="0.25")
 
+    def test_while_the_thread_is_inside_the_driver(self):
+        """Neither the driver's exit handlers nor the destructors of its objects run while a call
+        of the speculation is in flight, whether the guess was right or wrong."""
+        chance = random.Random(3)
+        steps = {"unused": (), "used": ("init",), "replaced": ("env=CUDA_VISIBLE_DEVICES=", "init"),
+                 "asked": ("env=CUDA_VISIBLE_DEVICES=", "init", "retain=0"),
+                 "changed": ("init", "env=CUDA_LAUNCH_BLOCKING=1", "retain=0")}
+        for name, first in steps.items():
+            for end in ("return", "exit"):
+                for _ in range(6):
+                    wait = chance.randrange(10, 100)
+                    with self.subTest(f"{name}, {end} after {wait} ms"):
+                        done = self.compare_steps(
+                            f"sleep={wait}", *first, f"end={end}",
+                            SIMCUDA_SPEED="1", SIMCUDA_TIME="init=20,init_cold=0,init_idle=0,"
+                            "init_hidden=0,retain=400,release=10,exit=0")
+        self.assertIn("speculation: cuInit", done.messages)
+
+    def test_while_the_thread_is_inside_many_rounds(self):
+        chance = random.Random(4)
+        for _ in range(300):
+            wait = chance.randrange(1, 40)
+            first = chance.choice(((), ("init",), ("env=CUDA_VISIBLE_DEVICES=", "init")))
+            with self.subTest(f"{first} after {wait} ms"):
+                done = self.under(STEPS, f"sleep={wait}", *first, "end=exit", SIMCUDA_SPEED="0.1")
+                self.assertEqual(done.returncode, 3, done.messages)
+
     def test_the_main_thread_ends_alone(self):
         for steps in ((), (READY,), (READY, "busythread=300"), (READY, "init=1")):
             with self.subTest(steps):

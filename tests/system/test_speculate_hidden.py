@@ -24,6 +24,18 @@ class BeforeInit(SpeculationTest):
         self.assert_speculated(done, context=False)
         self.assertEqual(done.how["cuInit"], "speculated")
 
+    def test_export_tables(self):
+        """Their pointers are a copy's own: only the one that the runtime asks for may come early."""
+        rest = ("count", "init", "devices", "retain=0", "work")
+        done = self.compare_steps(READY, "table=0", *rest, "table=1")
+        self.assertEqual(done.how["cuInit"], "speculated")
+        for steps in ((READY, "table=1"), ("table=1", READY), (READY, "fork", "table=1"),
+                      (READY, "table=1", "fork"), ("sleep=2", "table=1")):
+            with self.subTest(steps):
+                done = self.compare_steps(*steps, *rest)
+                self.assertNotIn("speculated", [r.get("how") for r in done.records
+                                                if "fork" not in steps])
+
     def test_calls_that_need_no_cuInit(self):
         done = self.compare_steps(READY, "version", "error", "count", "state=0", "release=0",
                                   "retain=0", "flags=0,4", "work", "init=1", "count", "init",
