@@ -1,7 +1,6 @@
 /* `hearth status`: what the broker and its keeper hold, and for whom. Only asks. */
-#include "base/clock.h"
 #include "command.h"
-#include "launch/keeper_status.h"
+#include "launch/warm.h"
 #include "options.h"
 #include "report/figure.h"
 #include "report/table.h"
@@ -13,13 +12,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define DURATION_SIZE 32
 #define MAX_WAIT_S 86400
-#define POLL_MS 20
 #define WAITED_IN_VAIN 2
-#define NO_DEVICE 100 /* CUDA_ERROR_NO_DEVICE */
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -222,56 +218,25 @@ static int print_status(bool is_json)
 			      : COMMAND_OK;
 }
 
-/* Will this keeper not become warm by being waited for? */
-static bool is_hopeless(const struct keeper_status *status)
-{
-	return !strcmp(status->state, "off") ||
-	       (!strcmp(status->state, "failed") && status->rc == NO_DEVICE);
-}
-
-static int tell_not_warm(int exit_status, const struct keeper_status *status, unsigned seconds)
-{
-	char error[32] = "";
-
-	if (status->rc)
-		snprintf(error, sizeof(error), " (CUDA error %d)", status->rc);
-	return exit_status == COMMAND_FAILED
-		       ? command_fail(exit_status, "no GPU is kept: the keeper is %s: %s%s",
-				 status->state, status->reason, error)
-		       : command_fail(exit_status, "the keeper is %s, not warm, after %u s",
-				 status->state, seconds);
-}
-
-/* Asks until the keeper is warm. A broker that is not there may yet be started. */
+/* What is wrong with a broker that does not answer is said where it is shown. */
 static int wait_until_warm(unsigned seconds)
 {
-	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
-	uint64_t deadline_us = clock_monotonic_us() + (uint64_t)seconds * 1000000;
+	char why[WARM_TEXT_SIZE];
+	struct keeper_status status;
 	struct settings settings;
+	struct ask_reply reply;
+	int asked, rc;
 
 	settings_read(&settings);
-	for (;;) {
-		struct keeper_status status = {0};
-		struct ask_reply reply;
-		json_t *json;
-		int rc = keeper_status_ask(&settings, &reply, &json);
-
-		if (!rc) {
-			keeper_status_read(json, &status);
-			json_decref(json);
-		}
-		if (!strcmp(status.state, "warm"))
-			return COMMAND_OK;
-		if (!rc && is_hopeless(&status))
-			return tell_not_warm(COMMAND_FAILED, &status, seconds);
-		if (clock_monotonic_us() >= deadline_us && rc)
-			return WAITED_IN_VAIN; /* what is wrong is said where it is shown */
-		if (clock_monotonic_us() >= deadline_us)
-			return tell_not_warm(
-				!strcmp(status.state, "failed") ? COMMAND_FAILED : WAITED_IN_VAIN,
-				&status, seconds);
-		nanosleep(&pause, NULL);
-	}
+	rc = warm_wait(&settings, seconds, &status, &reply, &asked);
+	if (!rc)
+		return COMMAND_OK;
+	if (asked)
+		return WAITED_IN_VAIN;
+	warm_explain(&status, why);
+	if (rc == WARM_NEVER || !strcmp(status.state, "failed"))
+		return command_fail(COMMAND_FAILED, "no GPU is kept: %s", why);
+	return command_fail(WAITED_IN_VAIN, "%s, not warm, after %u s", why, seconds);
 }
 
 static int run(int argc, char **argv)

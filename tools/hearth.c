@@ -9,6 +9,7 @@
 
 static const struct command *const commands[] = {
 	&command_run,
+	&command_entrypoint,
 	&command_report,
 	&command_compare,
 	&command_status,

@@ -1,7 +1,7 @@
 /* Running a program as a child that behaves as if nobody stood between it and the shell. Runs in
- * `hearth run --report` and `hearth compare`, which have one thread. Must never make a process
- * group (the terminal's foreground group would be lost), and never become a reaper of the program's
- * orphans. */
+ * `hearth run --report`, `hearth compare` and `hearth entrypoint`, which have one thread. Must
+ * never make a process group (the terminal's foreground group would be lost), and become a reaper
+ * of the program's orphans only where it is asked to be one. */
 #include "launch/child.h"
 
 #include "base/clock.h"
@@ -35,13 +35,20 @@ int child_exec_status(int error)
 	return error == ENOENT || error == ENOTDIR ? CHILD_NOT_FOUND : CHILD_NOT_EXECUTABLE;
 }
 
-static void signals_take(sigset_t *ret_waited, struct signals *ret_before)
+/* Our own faults. An init forwards all but these: an image's STOPSIGNAL may be any. */
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+
+static void signals_take(bool is_init, sigset_t *ret_waited, struct signals *ret_before)
 {
 	struct sigaction dfl = {.sa_handler = SIG_DFL};
 
 	sigemptyset(ret_waited);
 	for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
 		sigaddset(ret_waited, forwarded[i]);
+	if (is_init)
+		sigfillset(ret_waited);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		sigdelset(ret_waited, faults[i]);
 	sigaddset(ret_waited, SIGCHLD);
 	sigprocmask(SIG_BLOCK, ret_waited, &ret_before->mask);
 	/* An inherited SIG_IGN would make the kernel reap the child without its status. */
@@ -95,14 +102,19 @@ static bool is_ending(int number)
 	return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
 }
 
-/* Looks after the child until it has ended. */
-static void watch(struct child_end *end, const sigset_t *waited)
+/* Looks after the child until it has ended, and as an init after its orphans. */
+static void watch(bool is_init, struct child_end *end, const sigset_t *waited)
 {
 	for (;;) {
-		int got = waitpid(end->pid, &end->status, WNOHANG | WUNTRACED);
+		int status;
+		int got = waitpid(is_init ? -1 : end->pid, &status, WNOHANG | WUNTRACED);
 		siginfo_t info = {0};
 		sigset_t pending;
 
+		if (got > 0 && got != end->pid)
+			continue;
+		if (got == end->pid)
+			end->status = status;
 		if (got == end->pid && !WIFSTOPPED(end->status))
 			return;
 		if (got == end->pid) {
@@ -132,7 +144,7 @@ int child_run(const struct child_options *options, struct child_end *ret_end)
 
 	if (pipe2(errors, O_CLOEXEC))
 		return -errno;
-	signals_take(&waited, &before);
+	signals_take(options->is_init, &waited, &before);
 	began_us = clock_monotonic_us();
 	end.pid = fork();
 	if (end.pid < 0) {
@@ -149,7 +161,7 @@ int child_run(const struct child_options *options, struct child_end *ret_end)
 		got = read(errors[0], &error, sizeof(error));
 	while (got < 0 && errno == EINTR);
 	close(errors[0]);
-	watch(&end, &waited);
+	watch(options->is_init, &end, &waited);
 	end.wall_us = clock_monotonic_us() - began_us;
 	signals_give_back(&before);
 	if (got == sizeof(error))

@@ -19,6 +19,7 @@ struct child_options {
 	int stdout_fd;
 	int stderr_fd;
 	bool is_eager; /* as wrap_set_eager; needs `environment` NULL */
+	bool is_init;  /* we are PID 1, or stand for it: reap orphans, forward every signal */
 	char **words;  /* the program, looked up in PATH, and its arguments; NULL at the end */
 };
 

@@ -14,11 +14,11 @@ SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # Runs as PID 1 of the new namespaces, becomes the program at its end.
 # $1: root, $2: folder whose usr/ lies over the host's, $3: files for the root, $4: "ro" or "rw",
-# $5: size of /dev/shm or "none"; the rest is the command.
+# $5: size of /dev/shm or "none", $6: folders that are volumes; the rest is the command.
 ENTER = r"""
 set -e
-root=$1 install=$2 files=$3 access=$4 shm=$5
-shift 5
+root=$1 install=$2 files=$3 access=$4 shm=$5 volumes=$6
+shift 6
 mount -t tmpfs -o mode=755 root "$root"
 cd "$root"
 mkdir usr etc proc dev tmp
@@ -44,6 +44,10 @@ if [ "$shm" != none ]; then
 	mkdir dev/shm
 	mount -t tmpfs -o "size=$shm,mode=1777" shm dev/shm
 fi
+for volume in $volumes; do
+	mkdir -p "./$volume"
+	mount -t tmpfs -o mode=1777 volume "./$volume"
+done
 mkdir .host
 pivot_root . .host
 umount -l .host
@@ -105,8 +109,13 @@ class Container:
         self.access, self.shm = access, shm
         self.files = self.folder / "files"
         self.root = self.folder / "root"
+        self.volumes = []
         for path in (self.files, self.root):
             path.mkdir(exist_ok=True)
+
+    def volume(self, path):
+        """A folder that stays writable under a read-only root."""
+        self.volumes.append(path)
 
     def add(self, source, path):
         """A copy of the file or folder `source` at `path` in the root."""
@@ -123,7 +132,7 @@ class Container:
                     {"PATH": SEARCH_PATH, **(env or {})}.items()]
         return subprocess.run(
             [*unshare(), "sh", "-c", ENTER, "sh", self.root, self.installed, self.files,
-             self.access, self.shm, *as_user(), "env", "-i", f"--chdir={cwd}", *settings,
+             self.access, self.shm, " ".join(self.volumes), *as_user(), "env", "-i", f"--chdir={cwd}", *settings,
              *command],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             timeout=DEADLINE_S, check=False)

@@ -85,7 +85,7 @@ class ReadmeTest(harness.SystemTest):
     def test_image_with_the_preload(self):
         self.assert_trained(self.image("docker-env"))
 
-    def test_image_with_the_wrapper_as_entry_point(self):
+    def test_image_with_the_entry_point(self):
         self.assert_trained(self.image("docker-entrypoint"))
 
     def test_the_images_exit_status_is_the_programs(self):
@@ -95,9 +95,12 @@ class ReadmeTest(harness.SystemTest):
                 done = self.image(name, command=["sh", "-c", "exit 7"])
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (7, b"", b""))
 
-    def test_the_program_is_pid_1(self):
-        done = self.image("docker-entrypoint", command=["sh", "-c", "echo $$"])
-        self.assertEqual((done.stdout, done.stderr), (b"1\n", b""))
+    def test_the_program_or_the_entry_point_is_pid_1(self):
+        for name, variable in (("docker-env", "$$"), ("docker-entrypoint", "$PPID")):
+            with self.subTest(name=name):
+                self.setUp()
+                done = self.image(name, command=["sh", "-c", f"echo {variable}"])
+                self.assertEqual((done.stdout, done.stderr), (b"1\n", b""))
 
     @unittest.skipUnless("/" in ARCHIVE, "there is no libjansson.a here to link with")
     def test_an_image_needs_the_c_library_alone(self):

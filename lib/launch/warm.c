@@ -1,0 +1,57 @@
+/* Waiting for a keeper that is warm: asks the broker again and again. Runs in the tools. */
+#include "launch/warm.h"
+
+#include "base/clock.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define POLL_MS 20
+#define NO_DEVICE 100 /* CUDA_ERROR_NO_DEVICE */
+
+/* Will this keeper not become warm by being waited for? */
+static bool is_hopeless(const struct keeper_status *status)
+{
+	return !strcmp(status->state, "off") ||
+	       (!strcmp(status->state, "failed") && status->rc == NO_DEVICE);
+}
+
+int warm_wait(const struct settings *settings, unsigned seconds, struct keeper_status *ret_status,
+	struct ask_reply *ret_reply, int *ret_rc)
+{
+	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
+	uint64_t deadline_us = clock_monotonic_us() + (uint64_t)seconds * 1000000;
+
+	for (;;) {
+		struct keeper_status status = {0};
+		json_t *json;
+
+		*ret_rc = keeper_status_ask(settings, ret_reply, &json);
+		if (!*ret_rc) {
+			keeper_status_read(json, &status);
+			json_decref(json);
+		}
+		*ret_status = status;
+		if (!strcmp(status.state, "warm"))
+			return 0;
+		if (!*ret_rc && is_hopeless(&status))
+			return WARM_NEVER;
+		if (clock_monotonic_us() >= deadline_us)
+			return WARM_TIMEOUT;
+		nanosleep(&pause, NULL);
+	}
+}
+
+void warm_explain(const struct keeper_status *status, char ret_text[WARM_TEXT_SIZE])
+{
+	int length = snprintf(ret_text, WARM_TEXT_SIZE, "the keeper is %s", status->state);
+
+	if (*status->reason)
+		length += snprintf(
+			ret_text + length, WARM_TEXT_SIZE - (size_t)length, ": %s", status->reason);
+	if (status->rc)
+		snprintf(ret_text + length, WARM_TEXT_SIZE - (size_t)length, " (CUDA error %d)",
+			status->rc);
+}
