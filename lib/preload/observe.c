@@ -183,7 +183,9 @@ bool observe_driver(uint8_t ret_build_id[PROFILE_BUILD_SIZE], char ret_model[PRO
 	ret_model[0] = '\0';
 	if (!is_done(&called.once) || !note_build(ret_build_id))
 		return false;
-	look_at_devices(ret_model);
+	/* At the program's end the driver may answer no more. */
+	if (!look_at_devices(ret_model))
+		memcpy(ret_model, model, sizeof(model));
 	return true;
 }
 

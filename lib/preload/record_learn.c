@@ -241,6 +241,20 @@ static bool wait_for_change(void)
 	       !speculation_read(&is_ending);
 }
 
+/* Nothing more fits into the list. */
+static bool is_full(void)
+{
+	struct recorder *self = recorder();
+	bool is = true;
+
+	if (self) {
+		pthread_mutex_lock(&self->lock);
+		is = self->is_full;
+		pthread_mutex_unlock(&self->lock);
+	}
+	return is;
+}
+
 static void *run(void *unused)
 {
 	for (int i = 0; i < WRITES_MAX; i++) {
@@ -248,10 +262,11 @@ static void *run(void *unused)
 		if (speculation_read(&is_ending))
 			return NULL;
 		save();
-		if (!wait_for_change())
+		if (is_full() || !wait_for_change())
 			break;
 	}
 	record_images_stop();
+	log_debug("images: learning is over");
 	return NULL;
 }
 
