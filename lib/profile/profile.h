@@ -9,7 +9,8 @@
  *     struct profile        sections, one per GPU model and driver build
  *     extension area        typed records (extension.h): libraries and kernels
  *
- * The file holds digests and base names, never a command line, an environment or a program's text.
+ * The file holds digests, base names and the paths of libraries, never a command line, an
+ * environment or a program's text.
  * The digests guard against damage; against other people guard owner and mode, checked on reading.
  *
  * Functions that return int: 0, a negative errno, or one of the positive outcomes PROFILE_NONE and
