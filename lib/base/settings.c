@@ -7,6 +7,7 @@
 
 static const char *const level_names[] = {"none", "error", "info", "debug"};
 static const char *const speculate_names[] = {"auto", "always", "off"};
+static const char *const prefetch_names[] = {"auto", "off"};
 static const char *const context_names[] = {"adopt", "primary", "native"};
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -66,7 +67,7 @@ const char *settings_read(struct settings *ret_settings)
 {
 	struct settings settings = SETTINGS_DEFAULT;
 	const char *wrong = NULL, *value = env_get(ENV_HEARTH);
-	uint64_t seconds;
+	uint64_t seconds, mib;
 
 	settings.driver = env_get(ENV_HEARTH_DRIVER);
 	settings.socket = env_get(ENV_HEARTH_SOCKET);
@@ -91,6 +92,13 @@ const char *settings_read(struct settings *ret_settings)
 		settings.give_back_us = seconds * 1000000;
 	else if (value && !wrong)
 		wrong = env_info(ENV_HEARTH_GIVE_BACK)->name;
+	settings.prefetch = (enum prefetch_mode)read_name(
+		ENV_HEARTH_PREFETCH, prefetch_names, COUNT(prefetch_names), &wrong);
+	value = env_get(ENV_HEARTH_PREFETCH_MIB);
+	if (value && read_number(value, PREFETCH_MAX_MIB, &mib))
+		settings.prefetch_bytes = mib << 20;
+	else if (value && !wrong)
+		wrong = env_info(ENV_HEARTH_PREFETCH_MIB)->name;
 	*ret_settings = settings;
 	return wrong;
 }

@@ -10,7 +10,11 @@ enum log_level { LOG_NONE, LOG_ERROR, LOG_INFO, LOG_DEBUG };
 enum speculate_mode { SPECULATE_AUTO, SPECULATE_ALWAYS, SPECULATE_OFF };
 enum context_mode { CONTEXT_ADOPT, CONTEXT_PRIMARY, CONTEXT_NATIVE };
 
+enum prefetch_mode { PREFETCH_AUTO, PREFETCH_OFF };
+
 #define GIVE_BACK_MAX_S 86400
+#define PREFETCH_DEFAULT_MIB 256
+#define PREFETCH_MAX_MIB (1 << 20)
 
 struct settings {
 	bool is_on;                    /* HEARTH */
@@ -21,16 +25,18 @@ struct settings {
 	const char *log;               /* HEARTH_LOG, or NULL */
 	const char *task;              /* HEARTH_TASK, or NULL */
 	enum speculate_mode speculate; /* HEARTH_SPECULATE */
-	int speculate_pid;          /* SPECULATE_ALWAYS holds for this process alone; 0: for all */
-	enum context_mode contexts; /* HEARTH_CTX */
-	uint64_t give_back_us;      /* HEARTH_GIVE_BACK; 0: as learned */
+	int speculate_pid;           /* SPECULATE_ALWAYS holds for this process alone; 0: for all */
+	enum context_mode contexts;  /* HEARTH_CTX */
+	uint64_t give_back_us;       /* HEARTH_GIVE_BACK; 0: as learned */
+	enum prefetch_mode prefetch; /* HEARTH_PREFETCH */
+	uint64_t prefetch_bytes;     /* HEARTH_PREFETCH_MIB */
 };
 
 /* What settings_read gives where nothing is set. */
 #define SETTINGS_DEFAULT                                                                           \
 	(struct settings)                                                                          \
 	{                                                                                          \
-		.is_on = true                                                                      \
+		.is_on = true, .prefetch_bytes = (uint64_t)PREFETCH_DEFAULT_MIB << 20              \
 	}
 
 /* Reads all settings. Strings point into the environment. Returns NULL, or the name of the first

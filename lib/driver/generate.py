@@ -172,7 +172,9 @@ def duty(row):
         return "FIRST_RESULT"
     if row.public_name in ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize"):
         return "FIRST_WAIT"
-    if row.public_name.startswith(("cuLaunch", "cuGraphLaunch", "cuMemcpy")):
+    if row.public_name.startswith(("cuLaunch", "cuGraphLaunch")):
+        return "FIRST_LAUNCH"
+    if row.public_name.startswith("cuMemcpy"):
         return "FIRST_WORK"
     return "FIRST_OTHER"
 

@@ -13,6 +13,7 @@
 #include "preload/claim.h"
 #include "preload/context.h"
 #include "preload/gate.h"
+#include "preload/prefetch.h"
 #include "preload/speculation.h"
 #include "preload/threads.h"
 
@@ -81,6 +82,7 @@ static bool take_entries(void)
 #undef TAKE
 	for (int i = 0; i < CREATE_VERSIONS; i++)
 		driver->create[i] = route_has(create_rows[i]) ? route_real(create_rows[i]) : 0;
+	prefetch_take_entries();
 	return !speculation_read(&speculation.is_abandoned);
 }
 
@@ -286,9 +288,12 @@ static void speculate(void)
 		return;
 	speculation_write(&speculation.phase, PHASE_CONTEXT);
 	make_context(&device.contexts[0], device.must_check_memory);
+	if (speculation.handle && !speculation.context_rc && !is_over())
+		prefetch_load();
 	if (is_over())
 		give_up();
 	give_back();
+	prefetch_give_back(plan->decision->give_back_us);
 }
 
 void *ahead_run(void *argument)

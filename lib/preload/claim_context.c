@@ -11,6 +11,7 @@
 #include "preload/claim.h"
 #include "preload/loader_wait.h"
 #include "preload/observe.h"
+#include "preload/prefetch.h"
 #include "preload/route.h"
 #include "preload/speculation.h"
 
@@ -39,13 +40,14 @@ void claim_release(void)
 
 	if (!quiet_files_are_valid())
 		return;
-	if (speculation.wanted.kind != PROFILE_PRIMARY) {
+	prefetch_halt(CONTEXT_LIMIT_US);
+	if (speculation.wanted.kind == PROFILE_PRIMARY)
+		speculation.driver.release(speculation.wanted.device);
+	else
 		speculation.driver.destroy(speculation.handle);
-		return;
-	}
-	speculation.driver.release(speculation.wanted.device);
-	if (flags && *flags)
+	if (speculation.wanted.kind == PROFILE_PRIMARY && flags && *flags)
 		speculation.driver.set_flags(speculation.wanted.device, *flags);
+	prefetch_resume();
 }
 
 bool claim_give_up(void)

@@ -7,6 +7,11 @@
 #include "preload/first_call.h"
 #include "preload/handlers.h"
 #include "preload/observe.h"
+#include "preload/prefetch.h"
+
+/* How long the end of a context waits for a call that the speculative thread has in flight there.
+ */
+#define HALT_LIMIT_US 10000000
 
 /* The flags of a device's primary context, for the profile. */
 static unsigned int flags_of(CUdevice device)
@@ -29,6 +34,25 @@ static enum hearth_how how_of(enum claim claim, enum hearth_how committed)
 	default:
 		return HEARTH_COLD;
 	}
+}
+
+/* The references that the program has on primary contexts. */
+static int32_t references[HEARTH_MAX_DEVICES];
+
+/* Nothing is loaded ahead while a context ends. */
+static bool halt_if(bool is_to_end)
+{
+	if (is_to_end)
+		prefetch_halt(HALT_LIMIT_US);
+	return is_to_end;
+}
+
+static int32_t *references_on(CUdevice device)
+{
+	static int32_t elsewhere;
+
+	return device >= 0 && device < (CUdevice)HEARTH_MAX_DEVICES ? &references[device]
+								    : &elsewhere;
 }
 
 /* A context was made or retained, whoever did it. What cannot be made ahead again (version 0 of a
@@ -59,6 +83,8 @@ CUresult handle_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 		(CUresult(*)(CUcontext *, CUdevice))route_real(ROW_cuDevicePrimaryCtxRetain);
 	CUresult rc = claim == CLAIM_COMMITTED ? CUDA_SUCCESS : real(context, device);
 
+	if (!rc)
+		__atomic_fetch_add(references_on(device), 1, __ATOMIC_SEQ_CST);
 	if (is_first)
 		end_creation(&call, rc, how_of(claim, HEARTH_SPECULATED), hidden_us,
 			&(struct profile_context){
@@ -66,29 +92,77 @@ CUresult handle_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	return rc;
 }
 
-/* The program does something to a primary context that it has not retained: then there must be
- * none. TYPES are the entry's parameters with their parentheses, ARGUMENTS the same without
- * types. */
-#define YIELDING_HANDLER(symbol, TYPES, ARGUMENTS)                                                 \
-	CUresult handle_##symbol TYPES                                                             \
-	{                                                                                          \
-		CUresult(*real) TYPES;                                                             \
-		struct first_call call;                                                            \
-		bool is_first = first_call_begin_on(&call, ROW_##symbol, device);                  \
-		CUresult rc;                                                                       \
-                                                                                                   \
-		claim_yield(device);                                                               \
-		real = (CUresult(*) TYPES)route_real(ROW_##symbol);                                \
-		rc = real ARGUMENTS;                                                               \
-		if (is_first)                                                                      \
-			first_call_end(&call, rc);                                                 \
-		return rc;                                                                         \
-	}
+/* The program does something to a primary context: one that it has not retained is not to be there;
+ * nor is anything to be loaded into one while it ends. */
+static CUresult end_primary(enum driver_row row, CUdevice device, bool is_end)
+{
+	CUresult (*real)(CUdevice);
+	struct first_call call;
+	bool is_first = first_call_begin_on(&call, row, device), is_halted;
+	CUresult rc;
 
-YIELDING_HANDLER(cuDevicePrimaryCtxRelease, (CUdevice device), (device))
-YIELDING_HANDLER(cuDevicePrimaryCtxRelease_v2, (CUdevice device), (device))
-YIELDING_HANDLER(cuDevicePrimaryCtxReset, (CUdevice device), (device))
-YIELDING_HANDLER(cuDevicePrimaryCtxReset_v2, (CUdevice device), (device))
+	claim_yield(device);
+	is_halted = halt_if(is_end && prefetch_is_on(device));
+	real = (CUresult(*)(CUdevice))route_real(row);
+	rc = real(device);
+	if (is_halted)
+		prefetch_resume();
+	if (is_first)
+		first_call_end(&call, rc);
+	return rc;
+}
+
+static CUresult release(enum driver_row row, CUdevice device)
+{
+	int32_t before = __atomic_fetch_sub(references_on(device), 1, __ATOMIC_SEQ_CST);
+	CUresult rc = end_primary(row, device, before <= 1);
+
+	/* There was none to release. */
+	if (rc || before < 1)
+		__atomic_fetch_add(references_on(device), 1, __ATOMIC_SEQ_CST);
+	return rc;
+}
+
+CUresult handle_cuDevicePrimaryCtxRelease(CUdevice device)
+{
+	return release(ROW_cuDevicePrimaryCtxRelease, device);
+}
+
+CUresult handle_cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+	return release(ROW_cuDevicePrimaryCtxRelease_v2, device);
+}
+
+CUresult handle_cuDevicePrimaryCtxReset(CUdevice device)
+{
+	return end_primary(ROW_cuDevicePrimaryCtxReset, device, true);
+}
+
+CUresult handle_cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+	return end_primary(ROW_cuDevicePrimaryCtxReset_v2, device, true);
+}
+
+static CUresult destroy(enum driver_row row, CUcontext context)
+{
+	CUresult (*real)(CUcontext) = (CUresult(*)(CUcontext))route_real(row);
+	bool is_halted = halt_if(context && prefetch_is_in(context));
+	CUresult rc = real(context);
+
+	if (is_halted)
+		prefetch_resume();
+	return rc;
+}
+
+CUresult handle_cuCtxDestroy(CUcontext context)
+{
+	return destroy(ROW_cuCtxDestroy, context);
+}
+
+CUresult handle_cuCtxDestroy_v2(CUcontext context)
+{
+	return destroy(ROW_cuCtxDestroy_v2, context);
+}
 
 static CUresult set_flags(enum driver_row row, CUdevice device, unsigned int flags)
 {
@@ -161,8 +235,9 @@ CUresult context_create(uintptr_t real, uint32_t version, CUcontext *ret_handle,
 	}
 }
 
-/* As YIELDING_HANDLER, for an entry that makes a context; IS_PLAIN where it takes flags and a
- * device alone, so that one made ahead can be it. */
+/* For an entry that makes a context. TYPES are its parameters with their parentheses, ARGUMENTS the
+ * same without types; IS_PLAIN where it takes flags and a device alone, so that one made ahead can
+ * be it. */
 #define CREATE_HANDLER(symbol, VERSION, TYPES, ARGUMENTS, IS_PLAIN)                                \
 	CUresult handle_##symbol TYPES                                                             \
 	{                                                                                          \

@@ -6,6 +6,7 @@
 #include "base/at_start.h"
 #include "base/clock.h"
 #include "preload/log_line.h"
+#include "preload/prefetch.h"
 #include "preload/start.h"
 #include "region/record.h"
 
@@ -151,6 +152,8 @@ bool first_call_begin(struct first_call *ret_call, enum driver_row row, enum fir
 {
 	int device;
 
+	if (duty == FIRST_LAUNCH)
+		prefetch_launching();
 	if (!any_page())
 		return false;
 	device = first_call_current_device();
@@ -166,7 +169,7 @@ bool first_call_begin(struct first_call *ret_call, enum driver_row row, enum fir
 
 static void note_result(struct hearth_page *page, enum first_duty duty, uint64_t end_us)
 {
-	if (duty == FIRST_WORK || duty == FIRST_RESULT)
+	if (duty == FIRST_WORK || duty == FIRST_LAUNCH || duty == FIRST_RESULT)
 		__atomic_store_n(&has_work, true, __ATOMIC_RELAXED);
 	if (duty < FIRST_RESULT || !__atomic_load_n(&has_work, __ATOMIC_RELAXED) ||
 		__atomic_exchange_n(&has_result, true, __ATOMIC_RELAXED))

@@ -17,6 +17,7 @@
 enum first_duty {
 	FIRST_OTHER,
 	FIRST_WORK,   /* begins something on the GPU */
+	FIRST_LAUNCH, /* the same, a kernel */
 	FIRST_RESULT, /* a copy to the host: a result by itself */
 	FIRST_WAIT,   /* a wait: a result once there was work */
 };

@@ -33,6 +33,8 @@ CUresult handle_cuCtxCreate_v3(CUcontext *context, const void *affinities, int a
 CUresult handle_cuCtxCreate_v4(
 	CUcontext *context, const void *parameters, unsigned int flags, CUdevice device);
 CUresult handle_cuCtxSetCurrent(CUcontext context);
+CUresult handle_cuCtxDestroy(CUcontext context);
+CUresult handle_cuCtxDestroy_v2(CUcontext context);
 
 /* library.c */
 CUresult handle_cuModuleLoad(CUmodule *module, const char *path);
@@ -43,6 +45,7 @@ CUresult handle_cuModuleLoadFatBinary(CUmodule *module, const void *image);
 CUresult handle_cuLibraryLoadData(CUlibrary *library, const void *image, const void *jit_options,
 	const void *jit_values, unsigned int jit_count, const void *options, const void *values,
 	unsigned int count);
+CUresult handle_cuLibraryUnload(CUlibrary library);
 CUresult handle_cuLibraryLoadFromFile(CUlibrary *library, const char *path, const void *jit_options,
 	const void *jit_values, unsigned int jit_count, const void *options, const void *values,
 	unsigned int count);

@@ -7,6 +7,7 @@
 #include "driver/loaded.h"
 #include "preload/first_call.h"
 #include "preload/handlers.h"
+#include "preload/prefetch.h"
 #include "preload/record_images.h"
 
 #include <string.h>
@@ -35,12 +36,24 @@ static void describe_file(struct first_call *first, const char *path)
 	first->object[sizeof(first->object) - 1] = '\0';
 }
 
+/* Does the program get what was loaded ahead? */
+static bool claim(struct first_call *first, struct image_call *call, void **ret_handle)
+{
+	if (!call->code || !ret_handle || !prefetch_is_there())
+		return false;
+	image_call_look(call);
+	if (!prefetch_claim(call, ret_handle, &first->hidden_us))
+		return false;
+	first->how = HEARTH_PREFETCHED;
+	return true;
+}
+
 /* `handle` is where the program gets its module or library. */
 static CUresult end_load(
 	struct first_call *first, struct image_call *call, const void *handle, CUresult rc)
 {
 	uint64_t took_us = clock_monotonic_us() - first->start_us;
-	bool is_slow = took_us > SLOW_LOAD_US;
+	bool is_slow = took_us + first->hidden_us > SLOW_LOAD_US;
 
 	first_call_set_device(first, first_call_current_device());
 	first->is_forced = is_slow;
@@ -53,7 +66,8 @@ static CUresult end_load(
 	first_call_end(first, rc);
 	if (rc == CUDA_SUCCESS && record_images_is_on()) {
 		image_call_look(call);
-		record_images_load(call, *(void *const *)handle, took_us);
+		record_images_load(call, *(void *const *)handle,
+			first->how == HEARTH_PREFETCHED ? 0 : took_us);
 	}
 	return rc;
 }
@@ -66,12 +80,15 @@ static CUresult end_load(
 		CUresult(*real) TYPES = (CUresult(*) TYPES)route_real(ROW_##symbol);               \
 		struct first_call first;                                                           \
 		struct image_call call;                                                            \
+		CUresult rc = CUDA_SUCCESS;                                                        \
                                                                                                    \
 		if (!first_call_has_page())                                                        \
 			return real ARGUMENTS;                                                     \
 		image_call_begin(&call, __VA_ARGS__);                                              \
 		first_call_time(&first, ROW_##symbol, -1);                                         \
-		return end_load(&first, &call, HANDLE, real ARGUMENTS);                            \
+		if (!claim(&first, &call, (void **)(HANDLE)))                                      \
+			rc = real ARGUMENTS;                                                       \
+		return end_load(&first, &call, HANDLE, rc);                                        \
 	}
 
 LOAD_HANDLER(cuModuleLoad, (CUmodule * module, const char *path), (module, path), module,
@@ -97,3 +114,13 @@ LOAD_HANDLER(cuLibraryLoadFromFile,
 		unsigned int count),
 	(library, path, jit_options, jit_values, jit_count, options, values, count), library,
 	IMAGE_LIBRARY_FILE, NULL, path, jit_count, options, values, count)
+
+CUresult handle_cuLibraryUnload(CUlibrary library)
+{
+	CUresult (*real)(CUlibrary) = (CUresult(*)(CUlibrary))route_real(ROW_cuLibraryUnload);
+	CUresult rc = real(library);
+
+	if (rc == CUDA_SUCCESS)
+		prefetch_unloaded(library);
+	return rc;
+}

@@ -17,6 +17,7 @@
  *   close          closes all descriptors above 2
  *   replace        puts /dev/null in the place of all descriptors above 2
  *   uid=N cpu=N root=DIR sigwait
+ *   and what driver_steps_images.c and driver_steps_random.c say
  *   end=HOW        return (default), exit, _exit, quick, abort, term, kill, exec, thread */
 #include "driver_steps.h"
 
@@ -325,7 +326,8 @@ int main(int argc, char **argv)
 			*value++ = '\0';
 		else
 			value = step + strlen(step);
-		if (!do_other(step, value) && !steps_driver(step, value)) {
+		if (!do_other(step, value) && !steps_driver(step, value) &&
+			!steps_images(step, value) && !steps_random(step, value)) {
 			fprintf(stderr, "%s: no such step\n", argv[i]);
 			return 2;
 		}

@@ -16,5 +16,12 @@ void *steps_entry(const char *symbol);
 #define STEPS_CALL(symbol, ...)                                                                    \
 	((int (*)(uint64_t, ...))steps_entry(#symbol))((uint64_t)__VA_ARGS__)
 
-/* A step that is about the driver; 0 where it is not. */
+/* A step that is about the driver; 0 where it is not. The others are about images, and many steps
+ * at once. */
 int steps_driver(const char *step, const char *value);
+int steps_images(const char *step, const char *value);
+int steps_random(const char *step, const char *value);
+
+/* How many images the opened library has; how many were loaded so far. */
+int steps_image_count(void);
+int steps_slot_count(void);
