@@ -91,16 +91,6 @@ static int wait_for_broker(struct arms *arms)
 	return COMMAND_OK;
 }
 
-static int tell_no_keeper(const struct keeper_status *status)
-{
-	char error[32] = "";
-
-	if (status->rc)
-		snprintf(error, sizeof(error), " (CUDA error %d)", status->rc);
-	return command_fail(COMMAND_FAILED, "compare needs the keeper, which is %s: %s%s",
-		status->state, *status->reason ? status->reason : "no reason given", error);
-}
-
 static int wait_until_warm(struct arms *arms, struct keeper_status *ret_status)
 {
 	struct ask_reply reply;
@@ -113,7 +103,7 @@ static int wait_until_warm(struct arms *arms, struct keeper_status *ret_status)
 		if (!strcmp(ret_status->state, "warm"))
 			return COMMAND_OK;
 		if (strcmp(ret_status->state, "starting"))
-			return tell_no_keeper(ret_status);
+			return tell_keeper("compare needs the keeper, which is", ret_status);
 		if (!pause_ms(POLL_MS))
 			return stopped();
 	}

@@ -39,3 +39,13 @@ int tell_broker(const struct wire_message *message)
 	free(reply.text);
 	return rc ? tell_failure(rc, &reply) : COMMAND_OK;
 }
+
+int tell_keeper(const char *before, const struct keeper_status *status)
+{
+	char error[32] = "";
+
+	if (status->rc)
+		snprintf(error, sizeof(error), " (CUDA error %d)", status->rc);
+	return command_fail(COMMAND_FAILED, "%s %s: %s%s", before, status->state,
+		*status->reason ? status->reason : "no reason given", error);
+}

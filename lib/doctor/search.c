@@ -2,7 +2,6 @@
  * this process's own loader, so that it can speak for another program and another root. */
 #include "doctor/search.h"
 
-#include "base/array.h"
 #include "driver/ld_cache.h"
 #include "driver/locate.h"
 
@@ -14,126 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONF "/etc/ld.so.conf"
-#define CONF_SIZE 65536
-#define CACHE "/etc/ld.so.cache"
-#define CACHE_SIZE (4u << 20) /* 30 times what a full desktop has */
 #define ALIAS "libhearth-alias.so"
-#define MAX_FOLDERS 256
-#define MAX_INCLUDES 8 /* depth */
-
-static const char *const default_folders[] = {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu",
-	"/lib64", "/usr/lib64", "/lib", "/usr/lib"};
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
-static void add_folder(struct search *search, const char *folder)
-{
-	char **folders;
-
-	if (*folder != '/' || search->folder_count == MAX_FOLDERS)
-		return;
-	folders = array_resize(search->folders, search->folder_count + 1, sizeof(*folders));
-	if (!folders)
-		return;
-	search->folders = folders;
-	folders[search->folder_count] = strdup(folder);
-	if (folders[search->folder_count])
-		search->folder_count++;
-}
-
-static void read_conf(struct search *search, const char *path, int depth);
-
-struct include {
-	struct search *search;
-	const char *suffix;
-	char *names[MAX_FOLDERS];
-	size_t count;
-};
-
-static int take_include(const char *name, void *context)
-{
-	struct include *include = context;
-	size_t length = strlen(name), suffix = strlen(include->suffix);
-
-	if (length >= suffix && !strcmp(name + length - suffix, include->suffix) &&
-		include->count < MAX_FOLDERS) {
-		include->names[include->count] = strdup(name);
-		if (include->names[include->count])
-			include->count++;
-	}
-	return 0;
-}
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* "include /etc/ld.so.conf.d/ *.conf": one star in the last part, which is all that is in use. */
-static void read_include(struct search *search, const char *pattern, int depth)
-{
-	struct include include = {.search = search};
-	const char *slash = strrchr(pattern, '/'), *star = strchr(pattern, '*');
-	char folder[PATH_MAX], path[2 * PATH_MAX];
-
-	if (!slash || depth >= MAX_INCLUDES)
-		return;
-	if (!star) {
-		read_conf(search, pattern, depth + 1);
-		return;
-	}
-	snprintf(folder, sizeof(folder), "%s%.*s", *pattern == '/' ? "" : "/etc/",
-		(int)(slash - pattern), pattern);
-	include.suffix = star + 1;
-	scene_list(search->scene, folder, take_include, &include);
-	qsort(include.names, include.count, sizeof(include.names[0]), by_name);
-	for (size_t i = 0; i < include.count; i++) {
-		snprintf(path, sizeof(path), "%s/%s", folder, include.names[i]);
-		read_conf(search, path, depth + 1);
-		free(include.names[i]);
-	}
-}
-
-static void read_conf(struct search *search, const char *path, int depth)
-{
-	char *text = malloc(CONF_SIZE), *rest = text, *line;
-
-	if (text && scene_read(search->scene, path, text, CONF_SIZE) > 0) {
-		while ((line = strsep(&rest, "\n"))) {
-			line[strcspn(line, "#\r")] = 0;
-			line += strspn(line, " \t");
-			for (size_t end = strlen(line); end && strchr(" \t", line[end - 1]);)
-				line[--end] = 0;
-			if (!strncmp(line, "include", 7) && strchr(" \t", line[7]) && line[7])
-				read_include(search, line + 8 + strspn(line + 8, " \t"), depth);
-			else
-				add_folder(search, line);
-		}
-	}
-	free(text);
-}
-
-static void read_cache(struct search *search)
-{
-	char *cache = malloc(CACHE_SIZE);
-	ssize_t size = cache ? scene_read(search->scene, CACHE, cache, CACHE_SIZE) : -ENOMEM;
-
-	if (size <= 0) {
-		free(cache);
-		return;
-	}
-	search->cache = cache;
-	search->cache_size = (size_t)size;
-}
-
-static void read_folders(struct search *search)
-{
-	read_cache(search);
-	if (!search->cache)
-		read_conf(search, CONF, 0);
-	for (size_t i = 0; i < COUNT_OF(default_folders); i++)
-		add_folder(search, default_folders[i]);
-}
 
 /* Whether this is an x86-64 library or program: glibc goes on past files of another class or
  * machine. */
@@ -354,7 +234,7 @@ static int add_object(struct search *search, int parent, const char *name)
 void search_prepare(const struct scene *scene, const char *library_path, struct search *ret)
 {
 	*ret = (struct search){.scene = scene, .library_path = library_path};
-	read_folders(ret);
+	search_read_folders(ret);
 }
 
 int search_walk(const struct scene *scene, const char *executable, const char *library_path,
@@ -403,7 +283,7 @@ int search_find_driver(const struct scene *scene, const char *library_path, char
 		return -ENOMEM;
 	search_prepare(scene, library_path, search);
 	for (size_t i = 0; locate_folder(i); i++)
-		add_folder(search, locate_folder(i));
+		search_add_folder(search, locate_folder(i));
 	rc = search_find(search, -1, LOCATE_NAME, ret_path);
 	search_done(search);
 	free(search);

@@ -52,3 +52,7 @@ int search_find_driver(const struct scene *scene, const char *library_path, char
 /* Whether this file could be a driver: an x86-64 library that is not Hearth's (libhearth.so has an
  * alias in its NEEDED list that no driver has). */
 bool search_is_driver(const struct scene *scene, const char *path);
+
+/* Fills cache and folders (search_folders.c); and adds one folder, where it is absolute. */
+void search_read_folders(struct search *search);
+void search_add_folder(struct search *search, const char *folder);

@@ -39,10 +39,10 @@ static bool join(const char *folder, const char *rest, char ret_path[PATH_MAX])
 void image_bases_find(const char *started, struct image_bases *ret_bases)
 {
 	char folder[PATH_MAX];
-	ssize_t length = readlink(
-		"/proc/self/exe", ret_bases->executable, sizeof(ret_bases->executable) - 1);
+	ssize_t length = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
 
-	ret_bases->executable[length > 0 ? length : 0] = '\0';
+	folder[length > 0 ? length : 0] = '\0';
+	memcpy(ret_bases->executable, folder, strlen(folder) + 1);
 	cut_to_folder(ret_bases->executable);
 	/* A name without a slash was searched on PATH, and the kernel says what was found. */
 	if (!started || !strchr(started, '/'))

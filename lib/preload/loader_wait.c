@@ -7,17 +7,19 @@
 
 #include "driver/loaded.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define LOADER "ld-linux-x86-64.so.2"
 #define TEXT_MAX 256
+#define FUTEX "202 0x" /* SYS_futex */
+static_assert(SYS_futex == 202, "the call's number on x86-64");
 
 /* One record of getdents64, as the kernel lays it out (man 2 getdents). */
 struct directory_record {
@@ -36,10 +38,33 @@ static bool is_in_loader(uintptr_t address)
 	       !strcmp(object.soname, LOADER);
 }
 
-/* "202 0x7f.. 0x80 ..." */
+static bool is_hex(unsigned char digit)
+{
+	return (digit >= '0' && digit <= '9') || (digit >= 'a' && digit <= 'f');
+}
+
+/* "202 0x7f.. 0x80 ...": a futex's number and address. Not strtol: newer headers give it a symbol
+ * version that libhearth.so may not need. */
+static bool read_futex(const char *text, uintptr_t *ret_address)
+{
+	size_t length = strlen(FUTEX);
+	uintptr_t address = 0;
+
+	if (strncmp(text, FUTEX, length))
+		return false;
+	for (text += length; is_hex((unsigned char)*text); text++) {
+		unsigned char digit = (unsigned char)*text;
+
+		address = address << 4 | (uintptr_t)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+	}
+	*ret_address = address;
+	return true;
+}
+
 static bool is_waiting(int folder, const char *thread)
 {
-	char text[TEXT_MAX], *end;
+	char text[TEXT_MAX];
+	uintptr_t address;
 	ssize_t length;
 	int task, fd;
 
@@ -55,8 +80,7 @@ static bool is_waiting(int folder, const char *thread)
 	if (length <= 0)
 		return false;
 	text[length] = '\0';
-	return strtol(text, &end, 10) == SYS_futex && end != text &&
-	       is_in_loader(strtoul(end, NULL, 16));
+	return read_futex(text, &address) && is_in_loader(address);
 }
 
 bool loader_wait_is_seen(pid_t thread)

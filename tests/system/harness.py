@@ -25,6 +25,13 @@ PRELOADS = f"{RUNTIME} {PRELOAD}" if RUNTIME else str(PRELOAD)
 plain_only = unittest.skipIf(RUNTIME, "not with a sanitizer's runtime")
 
 
+OTHER_USER = 65534
+# For a test that runs something of the build as another user.
+CAN_BE_ANOTHER = os.geteuid() == 0 and all(
+    folder.stat().st_mode & 0o1 for folder in (BUILD.resolve(), *BUILD.resolve().parents))
+as_another = unittest.skipUnless(CAN_BE_ANOTHER, "not root, or others cannot reach the build")
+
+
 class SystemTest(unittest.TestCase):
     """One behaviour each. self.dir is a fresh 0700 folder; self.env an environment in which
     nothing of the host's Hearth or CUDA settings is left, with the simulated driver and a
@@ -46,6 +53,8 @@ class SystemTest(unittest.TestCase):
                         XDG_STATE_HOME=str(self.dir / "state"),
                         SIMCUDA_MACHINE=str(self.dir / "machine"),
                         HEARTH_DRIVER=str(SIM))
+        # From 3.12 on it warns of every fork beside a thread, a driver's too.
+        self.env["PYTHONWARNINGS"] = "ignore:This process:DeprecationWarning"
         if RUNTIME:
             self.env["LD_PRELOAD"] = RUNTIME
 

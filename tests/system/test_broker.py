@@ -266,17 +266,9 @@ class Slots(BrokerTest):
         self.until(lambda: self.probe()[0] == 0, "it does not recover")
 
 
+@harness.as_another
 class Users(BrokerTest):
-    OTHER = 65534
-
-    def setUp(self):
-        super().setUp()
-        if os.geteuid() != 0:
-            self.skipTest("needs root to be another user")
-        try:
-            self.run_program(harness.HEARTHD, "--version", user=self.OTHER)
-        except PermissionError:
-            self.skipTest("other users cannot reach the build folder")
+    OTHER = harness.OTHER_USER
 
     def test_a_program_refuses_another_users_broker(self):
         self.dir.chmod(0o755)

@@ -2,13 +2,12 @@
 natively, also where everything is speculated."""
 import os
 import sys
-import unittest
 
+import harness
 from harness import main
 from speculation import READY, STEPS, SpeculationTest
 
 AFTERWARDS = ("init", "devices", "retain=0", "work")
-is_root = unittest.skipIf(os.geteuid(), "root only")
 
 
 class Process(SpeculationTest):
@@ -38,13 +37,13 @@ class Process(SpeculationTest):
         done = self.steps(READY, "cpu=0", *AFTERWARDS)
         self.assertIn("processors changed", done.messages)
 
-    @is_root
+    @harness.as_another
     def test_another_user(self):
         os.chmod(self.dir, 0o777)
         done = self.steps(READY, "uid=65534", *AFTERWARDS)
         self.assertIn("user, root folder or processors changed", done.messages)
 
-    @is_root
+    @harness.as_another
     def test_another_user_while_the_thread_is_inside(self):
         """setuid signals every thread of the process, also those that block all signals."""
         for wait in (2, 20, 40):
@@ -75,7 +74,7 @@ class Wrapped(SpeculationTest):
     def test_taskset(self):
         self.check("taskset", "-c", "0")
 
-    @is_root
+    @harness.as_another
     def test_setpriv(self):
         os.chmod(self.dir, 0o777)
         self.under_all("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", STEPS,
