@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -88,8 +89,10 @@ bool loader_wait_is_seen(pid_t thread)
 	int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), kept = errno;
 	_Alignas(struct directory_record) char buffer[4096];
 	bool is_seen = false;
+	char wanted[16]; /* a pid's digits */
 	long length;
 
+	snprintf(wanted, sizeof(wanted), "%d", (int)thread);
 	while (folder >= 0 && !is_seen &&
 		(length = syscall(SYS_getdents64, folder, buffer, sizeof(buffer))) > 0) {
 		for (long at = 0; at < length && !is_seen;) {
@@ -97,7 +100,7 @@ bool loader_wait_is_seen(pid_t thread)
 
 			at += record->length;
 			is_seen = record->name[0] != '.' &&
-				  (!thread || strtol(record->name, NULL, 10) == thread) &&
+				  (!thread || !strcmp(record->name, wanted)) &&
 				  is_waiting(folder, record->name);
 		}
 	}

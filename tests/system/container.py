@@ -132,8 +132,8 @@ class Container:
                     {"PATH": SEARCH_PATH, **(env or {})}.items()]
         return subprocess.run(
             [*unshare(), "sh", "-c", ENTER, "sh", self.root, self.installed, self.files,
-             self.access, self.shm, " ".join(self.volumes), *as_user(), "env", "-i", f"--chdir={cwd}", *settings,
-             *command],
+             self.access, self.shm, " ".join(self.volumes), *as_user(),
+             "env", "-i", f"--chdir={cwd}", *settings, *command],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             timeout=DEADLINE_S, check=False)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import harness
 
 PROGRAM = [harness.PROGRAMS / "first_calls", harness.SOURCE / "tests/programs/add.simcuda"]
+RUNNERS = ("run", "entrypoint")  # their exit status is the program's
 SPAWN_LIMIT_S = 0.1  # lib/broker/spawn.h
 # cuInit, then it says so and waits.
 HANG = ("import ctypes, time; ctypes.CDLL('libcuda.so.1').cuInit(0); print('up', flush=True); "
@@ -314,7 +315,7 @@ class Cli(harness.SystemTest):
         self.assertIn(b"keeper: warm", self.hearth("status", "--wait", "0", status=0).stdout)
         self.hearth("release", "--until-resume", status=0)
         result = self.hearth("status", "--wait", "1", status=2)
-        self.assertIn(b"the keeper is released, not warm, after 1 s", result.stderr)
+        self.assertIn(b"let go on request, until resumed, not warm, after 1 s", result.stderr)
         self.assertIn(b"keeper: released", result.stdout)
 
     def test_status_does_not_wait_where_no_gpu_can_be_kept(self):
@@ -381,7 +382,7 @@ class Cli(harness.SystemTest):
                 self.assertTrue(shown.startswith(f"usage: hearth {command}"))
                 self.assertEqual(self.hearth("help", command).stdout.decode(), shown)
                 result = self.hearth(command, "--no-such-option")
-                self.assertEqual(result.returncode, 125 if command == "run" else 2)
+                self.assertEqual(result.returncode, 125 if command in RUNNERS else 2)
                 self.assertIn(b"--no-such-option", result.stderr)
         self.assertIn(b"'nonsense'", self.hearth("nonsense", status=2).stderr)
         self.assertIn(b"'nonsense'", self.hearth("help", "nonsense", status=2).stderr)

@@ -25,7 +25,7 @@ class BeforeInit(SpeculationTest):
         self.assertEqual(done.how["cuInit"], "speculated")
 
     def test_export_tables(self):
-        """Their pointers are a copy's own: only the one that the runtime asks for may come early."""
+        """Their pointers are a copy's own: only the one that runtimes ask for may come early."""
         rest = ("count", "init", "devices", "retain=0", "work")
         done = self.compare_steps(READY, "table=0", *rest, "table=1")
         self.assertEqual(done.how["cuInit"], "speculated")

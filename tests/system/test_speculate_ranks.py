@@ -74,8 +74,8 @@ class Ranks(SpeculationTest):
     def launch(self, devices=range(4), wait=SHORT, name="LOCAL_RANK", **env):
         """All ranks at once, each with its device; what each printed."""
         ranks = [subprocess.Popen(
-            [sys.executable, self.script, str(device), str(wait + rank * MORE)], stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, start_new_session=True,
+            [sys.executable, self.script, str(device), str(wait + rank * MORE)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True,
             env=self.environment(**{name: str(rank)}, **env))
             for rank, device in enumerate(devices)]
         said = [rank.communicate(timeout=harness.DEADLINE_S)[0] for rank in ranks]

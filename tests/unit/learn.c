@@ -15,9 +15,7 @@ static struct profile profile;
 
 static void make(void)
 {
-	struct identity identity = {.kind = IDENTITY_SCRIPT, .name = "train.py"};
-
-	profile_init(&profile, &identity);
+	profile_init(&profile, &(struct identity){.kind = IDENTITY_SCRIPT, .name = "train.py"});
 }
 
 TestSuite(learn, .init = make);
