@@ -225,7 +225,7 @@ def sim_exports(rows):
     lines += ["", "const struct sim_row sim_rows[DRIVER_ROWS] = {"]
     lines += [f'\t{{"{row.public_name}", "{row.abi_symbol}", {row.since}, '
               f"SIM_{row.variant.upper()}, {row.arity}, {row.before_init}, "
-              f"{row.before_init_zeros}, "
+              f"{row.before_init_zeros}, {BY_VALUE.get(row.abi_symbol, -1)}, "
               f"(sim_function *){row.abi_symbol}}}," for row in rows]
     lines += ["};", ""]
     return "\n".join(lines)

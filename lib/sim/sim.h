@@ -44,6 +44,7 @@ struct sim_row {
 	int arity;
 	int before_init;       /* what the entry answers before cuInit, to pointers */
 	int before_init_zeros; /* the same, where all arguments are 0 */
+	int by_value;          /* the argument that is a struct: its word is an address; or -1 */
 	sim_function *address;
 };
 extern const struct sim_row sim_rows[DRIVER_ROWS];

@@ -32,6 +32,8 @@ static int before_init(enum driver_row row, const word *arg)
 	bool are_zeros = true, are_pointers = true;
 
 	for (int i = 0; i < sim_rows[row].arity; i++) {
+		if (i == sim_rows[row].by_value)
+			continue;
 		are_zeros &= !arg[i];
 		are_pointers &= arg[i] > UINT32_MAX;
 	}
