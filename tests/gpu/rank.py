@@ -6,6 +6,7 @@ import time
 
 begin = time.monotonic()
 import torch  # noqa: E402 (its import is timed)
+import torch._dynamo  # noqa: E402,F401 (the wrapper and the optimizer import it at first use)
 import torch.distributed as dist  # noqa: E402
 
 imported = time.monotonic()
@@ -16,7 +17,8 @@ import sys  # noqa: E402
 import gpus_of  # noqa: E402
 import rank_device  # noqa: E402
 
-WARM_UP = 20
+WARM_UP = 5
+BATCH = 10  # all_reduces between two waits, so that the host's part does not count
 MIB = 1 << 20
 
 rank = int(os.environ["LOCAL_RANK"])
@@ -53,17 +55,20 @@ marks["first step"] = time.monotonic()
 dist.barrier()  # all ranks have what they will have, and none has left
 contexts = gpus_of.of_process(os.getpid())
 launcher = gpus_of.of_process(os.getppid())
+asking = time.monotonic()
 memory = gpus_of.memory_used()
+asked = time.monotonic()  # for the GPUs' memory: about what torch's own count of GPUs takes
 
 took = []
 block = torch.ones(size // 4, device=device)
 for number in range(WARM_UP + rounds if rounds else 0):
     rank_device.wait()
     start = time.perf_counter()
-    dist.all_reduce(block)
+    for _ in range(BATCH):
+        dist.all_reduce(block)
     rank_device.wait()
     if number >= WARM_UP:
-        took.append(time.perf_counter() - start)
+        took.append((time.perf_counter() - start) / BATCH)
     block.fill_(1)
 dist.all_reduce(block)
 total = block.sum().item()
@@ -76,6 +81,7 @@ line = {"rank": rank, "pid": os.getpid(), "device": rank_device.name(rank), "con
         "result": [values.item(), loss.item().hex(), total],
         "import": (imported - begin) * 1e3,
         **{name: (at - begin - own) * 1e3 for name, at in marks.items()},
+        "ask NVML": (asked - asking) * 1e3,
         "after import": (marks["first tensor"] - ready) * 1e3,
         "since launch": (marks["first step"] - float(os.environ["LAUNCHED"]) - own) * 1e3}
 if took:
