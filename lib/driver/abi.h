@@ -22,6 +22,10 @@ typedef struct CUkern_st *CUkernel;
 /* cuGetProcAddress flags (CUdriverProcAddress_flags). */
 #define CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM 2u
 
+/* CUdevice_attribute. */
+#define CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR 75
+#define CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR 76
+
 /* What the code pointer of cuLibraryLoadData and cuModuleLoadData* can lead to. */
 #define FATBIN_WRAPPER_MAGIC 0x466243b1u
 #define FATBIN_WRAPPER_VERSION 1 /* the only one that leads to one fat binary alone */
@@ -41,8 +45,12 @@ struct fatbin_header {
 	uint64_t size; /* of the entries, after the header */
 };
 
+/* As CUDA 13.0 writes it (read from the libraries that it ships); the architecture is there where
+ * header_size covers it. */
 struct fatbin_entry {
 	uint16_t kind, version;
 	uint32_t header_size;
 	uint64_t size; /* of the payload, padded */
+	uint32_t unused[3];
+	uint32_t architecture; /* 90: sm_90 and its variants */
 };

@@ -5,15 +5,26 @@
 #include "driver/abi.h"
 
 #include <elf.h>
+#include <stddef.h>
 #include <string.h>
 
 /* Far above any image: what claims to be larger is something else. */
 #define SIZE_LIMIT (UINT64_C(1) << 32)
 
-static void inspect_fatbin(const char *data, struct image_info *ret_info)
+/* Machine code runs on its own minor version and on later ones of the same major. */
+static bool runs_on(uint32_t architecture, unsigned int sm)
+{
+	return !sm || !architecture ||
+	       (architecture / 10 == sm / 10 && architecture % 10 <= sm % 10);
+}
+
+/* An entry's head takes so many bytes at least. */
+#define ENTRY_HEAD offsetof(struct fatbin_entry, unused)
+
+static void inspect_fatbin(const char *data, unsigned int sm, struct image_info *ret_info)
 {
 	struct fatbin_header header;
-	bool has_ptx = false, has_elf = false;
+	bool has_ptx = false, has_code = false;
 	uint64_t at, end;
 
 	memcpy(&header, data, sizeof(header));
@@ -22,18 +33,20 @@ static void inspect_fatbin(const char *data, struct image_info *ret_info)
 		return;
 	end = header.header_size + header.size;
 	ret_info->size = end;
-	for (at = header.header_size; end - at >= sizeof(struct fatbin_entry);) {
-		struct fatbin_entry entry;
+	for (at = header.header_size; end - at >= ENTRY_HEAD;) {
+		struct fatbin_entry entry = {0};
 
-		memcpy(&entry, data + at, sizeof(entry));
+		memcpy(&entry, data + at, ENTRY_HEAD);
+		if (entry.header_size >= sizeof(entry) && end - at >= sizeof(entry))
+			memcpy(&entry, data + at, sizeof(entry));
 		has_ptx |= entry.kind == FATBIN_KIND_PTX;
-		has_elf |= entry.kind == FATBIN_KIND_ELF;
-		if (entry.header_size < sizeof(entry) || entry.header_size > end - at ||
+		has_code |= entry.kind == FATBIN_KIND_ELF && runs_on(entry.architecture, sm);
+		if (entry.header_size < ENTRY_HEAD || entry.header_size > end - at ||
 			entry.size > end - at - entry.header_size)
 			break;
 		at += entry.header_size + entry.size;
 	}
-	ret_info->is_ptx_only = has_ptx && !has_elf;
+	ret_info->is_compiled = has_ptx && !has_code;
 }
 
 /* The last byte that a section lies on; `end` at least. */
@@ -82,7 +95,7 @@ bool image_is_text(const void *image)
 	return is_text_byte(bytes[0]) && is_text_byte(bytes[1]);
 }
 
-void image_inspect(const void *image, struct image_info *ret_info)
+void image_inspect(const void *image, unsigned int sm, struct image_info *ret_info)
 {
 	uint32_t magic;
 
@@ -90,7 +103,7 @@ void image_inspect(const void *image, struct image_info *ret_info)
 	/* PTX may be shorter than any header: look at one byte at a time. */
 	if (image_is_text(image)) {
 		ret_info->size = strlen(image);
-		ret_info->is_ptx_only = strstr(image, PTX_SIGN);
+		ret_info->is_compiled = strstr(image, PTX_SIGN);
 		return;
 	}
 	memcpy(&magic, image, sizeof(magic));
@@ -99,9 +112,9 @@ void image_inspect(const void *image, struct image_info *ret_info)
 
 		memcpy(&wrapper, image, sizeof(wrapper));
 		if (wrapper.data)
-			inspect_fatbin(wrapper.data, ret_info);
+			inspect_fatbin(wrapper.data, sm, ret_info);
 	} else if (magic == FATBIN_MAGIC) {
-		inspect_fatbin(image, ret_info);
+		inspect_fatbin(image, sm, ret_info);
 	} else if (!memcmp(image, ELFMAG, SELFMAG)) {
 		inspect_elf(image, ret_info);
 	}

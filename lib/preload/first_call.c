@@ -67,6 +67,18 @@ int first_call_current_device(void)
 	return get(&device) == CUDA_SUCCESS ? device : -1;
 }
 
+unsigned int first_call_sm(int device)
+{
+	CUresult (*get)(int *, int, CUdevice) =
+		(CUresult(*)(int *, int, CUdevice))route_real(ROW_cuDeviceGetAttribute);
+	int major, minor;
+
+	return device < 0 || get(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) ||
+			       get(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device)
+		       ? 0
+		       : (unsigned int)(10 * major + minor);
+}
+
 void first_call_set_device(struct first_call *call, int device)
 {
 	call->device = device;

@@ -86,6 +86,9 @@ void first_call_add_device(int device);
 /* The current context's device, or -1. */
 int first_call_current_device(void);
 
+/* The device's compute capability, 90 for 9.0; 0 where it is not known. */
+unsigned int first_call_sm(int device);
+
 /* From now on this process writes to `page`. */
 void first_call_set_page(struct hearth_page *page);
 

@@ -58,7 +58,7 @@ void image_call_look(struct image_call *call)
 	call->data = call->form ? call->code : NULL;
 	call->size = call->offset = 0;
 	call->wrapper = IMAGES_NO_OFFSET;
-	call->is_in_file = call->is_ptx_only = false;
+	call->is_in_file = call->is_compiled = false;
 	if (call->form == IMAGE_WRAPPED) {
 		struct fatbin_wrapper passed;
 
@@ -79,14 +79,14 @@ void image_call_look(struct image_call *call)
 		call->wrapper = wrapper.offset;
 }
 
-void image_call_measure(struct image_call *call)
+void image_call_measure(struct image_call *call, unsigned int sm)
 {
 	struct image_info info;
 
 	if (!call->data)
 		return;
-	image_inspect(call->data, &info);
-	call->is_ptx_only = info.is_ptx_only;
+	image_inspect(call->data, sm, &info);
+	call->is_compiled = info.is_compiled;
 	call->size = call->form == IMAGE_TEXT ? info.size + 1 : info.size;
 }
 

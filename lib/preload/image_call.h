@@ -25,7 +25,7 @@ struct image_call {
 	uint64_t wrapper;     /* and of the wrapper in the same file, else IMAGES_NO_OFFSET */
 	struct mapped mapped;
 	/* By image_call_measure. */
-	bool is_ptx_only;
+	bool is_compiled;
 };
 
 /* Notes the arguments; the rest is filled in by the calls below. The path must stay. */
@@ -37,8 +37,8 @@ void image_call_begin(struct image_call *ret_call, enum image_entry entry, const
 void image_call_look(struct image_call *call);
 
 /* Completes it once the driver has taken the image with success: `size`, a text's with its NUL, 0
- * where it cannot be told; `is_ptx_only`. */
-void image_call_measure(struct image_call *call);
+ * where it cannot be told; `is_compiled`, on a device of that compute capability. */
+void image_call_measure(struct image_call *call, unsigned int sm);
 
 /* The options as the profile keeps them; `flags` says what it cannot. */
 void image_call_options(const struct image_call *call, struct image *ret_image);

@@ -54,7 +54,7 @@ int image_file_identify(int fd, struct image_file *ret_file)
 	return 0;
 }
 
-void image_file_look(const void *content, struct image *image)
+void image_file_look(const void *content, unsigned int sm, struct image *image)
 {
 	struct fatbin_header header;
 	struct image_info info;
@@ -69,8 +69,8 @@ void image_file_look(const void *content, struct image *image)
 	}
 	if (image->form == IMAGE_FATBIN && header.size <= image->size &&
 		header.header_size + header.size <= image->size) {
-		image_inspect(content, &info);
-		if (info.is_ptx_only)
+		image_inspect(content, sm, &info);
+		if (info.is_compiled)
 			image->flags |= IMAGE_IS_JIT;
 	} else if (image->form == IMAGE_TEXT &&
 		   memmem(content, image->size, PTX_SIGN, strlen(PTX_SIGN))) {

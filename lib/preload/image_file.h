@@ -8,8 +8,8 @@
 int image_file_identify(int fd, struct image_file *ret_file);
 
 /* Fills in what the content of a whole file, `image->size` bytes, is: the form, and whether the
- * driver compiles it. */
-void image_file_look(const void *content, struct image *image);
+ * driver compiles it for that compute capability. */
+void image_file_look(const void *content, unsigned int sm, struct image *image);
 
 /* The path as seen from a folder: "../lib/x.so". False where they have nothing in common but the
  * root folder, and where a path is not absolute or too long. */

@@ -19,10 +19,10 @@ static void describe_image(struct first_call *first, const void *image, bool is_
 {
 	struct image_info info;
 
-	image_inspect(image, &info);
+	image_inspect(image, first_call_sm(first->device), &info);
 	first->size = info.size;
 	/* The driver's JIT cache answers in less. */
-	if (info.is_ptx_only && is_slow)
+	if (info.is_compiled && is_slow)
 		first->how = HEARTH_JIT;
 	loaded_file_name(image, first->object, sizeof(first->object));
 }

@@ -183,7 +183,7 @@ static bool describe(struct recorder *self, const struct image_call *call, struc
 	image->form = call->form;
 	image->size = call->size;
 	image->wrapper = call->wrapper;
-	if (call->is_ptx_only)
+	if (call->is_compiled)
 		image->flags |= IMAGE_IS_JIT;
 	if (call->path) {
 		/* The rest when it is written: the file is the program's for now. */
@@ -263,15 +263,18 @@ void record_images_load(struct image_call *call, const void *handle, uint64_t to
 	int kept = errno, device;
 	char room[PATH_MAX];
 	struct recorder *self = record_images_begin();
+	unsigned int sm;
 	uint32_t index;
 
 	if (!self || (call->path && !(call->path = absolute(call->path, room)))) {
 		errno = kept;
 		return;
 	}
-	image_call_measure(call);
 	device = first_call_current_device();
+	sm = first_call_sm(device);
+	image_call_measure(call, sm);
 	pthread_mutex_lock(&self->lock);
+	self->sm = sm;
 	index = note_image(self, call, took_us, device);
 	put(&self->owners, handle, index < IMAGES_MAX ? index : UINT32_MAX);
 	pthread_mutex_unlock(&self->lock);

@@ -36,7 +36,8 @@ static bool is_new_run = true;          /* belongs to who is saving */
 static struct image_bases bases;
 
 /* Identities, sizes and digests that need the file. False where it is gone, or unsuitable. */
-static bool complete_from_file(const char *path, struct image_file *file, struct image *image)
+static bool complete_from_file(
+	const char *path, unsigned int sm, struct image_file *file, struct image *image)
 {
 	void *content = MAP_FAILED;
 	struct image_file found;
@@ -61,7 +62,7 @@ static bool complete_from_file(const char *path, struct image_file *file, struct
 	image->digest_size = (uint32_t)image->size;
 	digest_of((const char *)content + image->offset, image->size, image->digest);
 	if (is_whole)
-		image_file_look(content, image);
+		image_file_look(content, sm, image);
 	munmap(content, end);
 	return true;
 }
@@ -89,6 +90,7 @@ static void complete(struct recorder *self, const char *store)
 		struct image image;
 		struct image_file file = {0};
 		bool is_complete = true;
+		unsigned int sm;
 		void *copy;
 
 		pthread_mutex_lock(&self->lock);
@@ -98,6 +100,7 @@ static void complete(struct recorder *self, const char *store)
 		}
 		image = draft->images[i];
 		copy = self->copies[i];
+		sm = self->sm;
 		if (image.file != IMAGES_NO_FILE)
 			file = draft->files[image.file];
 		pthread_mutex_unlock(&self->lock);
@@ -107,7 +110,8 @@ static void complete(struct recorder *self, const char *store)
 			complete_from_copy(store, copy, &image);
 		else
 			/* Texts are only ever added. */
-			is_complete = complete_from_file(draft->text + file.path, &file, &image);
+			is_complete =
+				complete_from_file(draft->text + file.path, sm, &file, &image);
 		if (!is_complete)
 			continue;
 		pthread_mutex_lock(&self->lock);

@@ -26,9 +26,10 @@ struct recorder_table {
 };
 
 struct recorder {
-	pthread_mutex_t lock;              /* nobody who holds it calls the driver or the loader */
-	uint64_t key;                      /* of the section */
-	bool is_full;                      /* something was left out */
+	pthread_mutex_t lock; /* nobody who holds it calls the driver or the loader */
+	uint64_t key;         /* of the section */
+	bool is_full;         /* something was left out */
+	unsigned int sm;      /* compute capability of the device that was loaded for last */
 	uintptr_t bases[IMAGES_FILES_MAX]; /* load address of each file; 0 = only named */
 	void *copies[IMAGES_MAX];          /* content of a heap image until it has its digest */
 	uint64_t copied;                   /* bytes of them */

@@ -30,7 +30,7 @@ static struct image_info inspect(const void *image)
 {
 	struct image_info info;
 
-	image_inspect(image, &info);
+	image_inspect(image, 90, &info);
 	return info;
 }
 
@@ -41,14 +41,49 @@ Test(image, fat_binary_and_wrapper)
 
 	cr_assert_eq(inspect(&fatbin).size, sizeof(fatbin));
 	cr_assert_eq(inspect(&wrapper).size, sizeof(fatbin));
-	cr_assert_not(inspect(&wrapper).is_ptx_only);
+	cr_assert_not(inspect(&wrapper).is_compiled);
 }
 
 Test(image, fat_binary_with_ptx_only)
 {
 	struct fatbin fatbin = make(FATBIN_KIND_PTX, FATBIN_KIND_PTX);
 
-	cr_assert(inspect(&fatbin).is_ptx_only);
+	cr_assert(inspect(&fatbin).is_compiled);
+}
+
+Test(image, machine_code_for_other_devices)
+{
+	static const struct {
+		uint32_t architecture;
+		bool is_compiled;
+	} rows[] = {{0, false}, {90, false}, {89, true}, {80, true}, {91, true}, {100, true}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fatbin fatbin = make(FATBIN_KIND_PTX, FATBIN_KIND_ELF);
+		struct image_info info;
+
+		fatbin.parts[1].entry.architecture = rows[i].architecture;
+		cr_expect_eq(inspect(&fatbin).is_compiled, rows[i].is_compiled, "sm_%u",
+			rows[i].architecture);
+		image_inspect(&fatbin, 0, &info);
+		cr_expect_not(info.is_compiled, "sm_%u", rows[i].architecture);
+		/* Without PTX there is nothing to compile. */
+		fatbin.parts[0].entry.kind = FATBIN_KIND_ELF;
+		fatbin.parts[0].entry.architecture = 80;
+		cr_expect_not(inspect(&fatbin).is_compiled, "sm_%u", rows[i].architecture);
+	}
+}
+
+Test(image, an_old_entry_says_nothing_of_devices)
+{
+	struct fatbin fatbin = make(FATBIN_KIND_PTX, FATBIN_KIND_ELF);
+
+	fatbin.parts[0].entry.header_size = 16;
+	fatbin.parts[0].entry.size = 48;
+	fatbin.parts[1].entry.architecture = 80;
+	fatbin.parts[1].entry.header_size = 16;
+	fatbin.parts[1].entry.size = 48;
+	cr_assert_not(inspect(&fatbin).is_compiled);
 }
 
 Test(image, entries_that_leave_the_binary_are_not_followed)
@@ -56,7 +91,7 @@ Test(image, entries_that_leave_the_binary_are_not_followed)
 	struct fatbin fatbin = make(FATBIN_KIND_PTX, FATBIN_KIND_ELF);
 
 	fatbin.parts[0].entry.size = UINT64_MAX - 8;
-	cr_assert(inspect(&fatbin).is_ptx_only);
+	cr_assert(inspect(&fatbin).is_compiled);
 	fatbin.header.size = UINT64_MAX - 8;
 	cr_assert_eq(inspect(&fatbin).size, 0);
 }
@@ -87,8 +122,8 @@ Test(image, ptx_text)
 	static const char text[] = "//\n.version 8.0\n";
 
 	cr_assert_eq(inspect(text).size, sizeof(text) - 1);
-	cr_assert(inspect(text).is_ptx_only);
-	cr_assert_not(inspect("SIMCUDA1\n").is_ptx_only);
+	cr_assert(inspect(text).is_compiled);
+	cr_assert_not(inspect("SIMCUDA1\n").is_compiled);
 	cr_assert_eq(inspect("\n.").size, 2);
 }
 
@@ -97,5 +132,5 @@ Test(image, something_else)
 	static const unsigned char bytes[64] = {0xff, 0xfe, 0xfd};
 
 	cr_assert_eq(inspect(bytes).size, 0);
-	cr_assert_not(inspect(bytes).is_ptx_only);
+	cr_assert_not(inspect(bytes).is_compiled);
 }

@@ -89,7 +89,7 @@ static uint32_t look(const char *content, size_t size, enum image_form form)
 {
 	struct image image = {.size = size};
 
-	image_file_look(content, &image);
+	image_file_look(content, 90, &image);
 	cr_expect_eq(image.form, form, "%.8s", content);
 	return image.flags;
 }
