@@ -94,6 +94,33 @@ class Masks(unittest.TestCase):
         self.assertIn("line 1", mask.first_difference(b"a\n", b"a"))
 
 
+class Rehearsal(harness.SystemTest):
+    def rehearse(self, *words):
+        """A run of the tool itself on the simulated driver: its result of each group."""
+        done = self.run_program(
+            sys.executable, harness.SOURCE / "tools/gpu-check", "--sim", "--no-build",
+            f"--build={harness.BUILD}", f"--work={self.dir / 'work'}", f"--out={self.dir}",
+            *words, timeout=2 * harness.DEADLINE_S)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return {path.stem: json.loads(path.read_text()) for path in self.dir.glob("*.json")}
+
+    @harness.plain_only
+    def test_two_gpus(self):
+        found = self.rehearse("--multi", "multi-init", "multi-peers")
+        self.assertEqual(sorted(found), ["multi-init", "multi-peers"])
+        self.assertEqual(len(found["multi-init"]["gpus"]), 2)
+        for result in found.values():
+            self.assertEqual((result["driver"], result["errors"]), ("simulated", {}))
+        cold, warm = (found["multi-init"]["ms"][f"{arm}, 2 visible"]["cuInit"]["median"]
+                      for arm in ("native", "keeper"))
+        self.assertLess(warm, cold)
+
+    def test_a_group_for_two_gpus_is_no_other_group(self):
+        for words in (("multi-init",), ("--multi", "keeper")):
+            with self.assertRaisesRegex(AssertionError, "no group"):
+                self.rehearse(*words)
+
+
 class Stub:
     """Stands for gpu-check's context and broker: a preloaded run gets one variable more."""
 

@@ -18,8 +18,8 @@ ROUNDS = 40  # of ten all_reduces
 LIMIT_FIRST_MS = 30
 LIMIT_SHORTER = 0.20
 LIMIT_MEMORY_MIB = 64  # a context is 528
-STEPS = ("import", "after import", "driver", "ask NVML", "first tensor", "all_reduce", "first step", "own",
-         "since launch")
+STEPS = ("import", "after import", "driver", "ask NVML", "first tensor", "all_reduce",
+         "first step", "own", "since launch")
 AHEAD = ("cuInit", "cuDevicePrimaryCtxRetain")
 
 
