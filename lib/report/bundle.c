@@ -53,10 +53,10 @@ static int64_t each_image(const struct profile_extension *extension, const char 
 int bundle_write(FILE *to, const struct profile *profile, const struct profile_extension *extension,
 	const char *store)
 {
-	struct bundle_head head = {
-		.magic = BUNDLE_MAGIC, .profile_size = sizeof(*profile) + extension->size};
+	struct bundle_head head = {.profile_size = sizeof(*profile) + extension->size};
 	int64_t count = each_image(extension, store, NULL);
 
+	memcpy(head.magic, BUNDLE_MAGIC, sizeof(head.magic)); /* without its NUL */
 	head.image_count = (uint64_t)count;
 	if (!put(to, &head, sizeof(head)) || !put(to, profile, sizeof(*profile)) ||
 		!put(to, extension->data, extension->size))
