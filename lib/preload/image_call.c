@@ -23,6 +23,7 @@ void image_call_begin(struct image_call *ret_call, enum image_entry entry, const
 	ret_call->option_count = option_count;
 	ret_call->options = options;
 	ret_call->values = values;
+	ret_call->is_looked_at = ret_call->is_known = false;
 }
 
 static enum image_form form_of(const void *code)
@@ -52,8 +53,9 @@ static uint64_t fatbin_size(const void *data)
 
 void image_call_look(struct image_call *call)
 {
-	struct mapped wrapper;
-
+	if (call->is_looked_at)
+		return;
+	call->is_looked_at = true;
 	call->form = call->code ? form_of(call->code) : IMAGE_FORM_NONE;
 	call->data = call->form ? call->code : NULL;
 	call->size = call->offset = 0;
@@ -69,14 +71,13 @@ void image_call_look(struct image_call *call)
 		return;
 	if (call->form == IMAGE_WRAPPED || call->form == IMAGE_FATBIN)
 		call->size = fatbin_size(call->data);
-	if (mapped_find(call->data, &call->mapped))
+	/* The wrapper's place counts where it is in the same file. */
+	if (mapped_find(call->data, call->form == IMAGE_WRAPPED ? call->code : NULL, &call->mapped))
 		return;
 	call->is_in_file = true;
 	call->offset = call->mapped.offset;
-	/* The wrapper's place counts where it is in the same file. */
-	if (call->form == IMAGE_WRAPPED && !mapped_find(call->code, &wrapper) &&
-		wrapper.base == call->mapped.base)
-		call->wrapper = wrapper.offset;
+	if (call->mapped.beside != MAPPED_NOT_BESIDE)
+		call->wrapper = call->mapped.beside;
 }
 
 void image_call_measure(struct image_call *call, unsigned int sm)

@@ -16,7 +16,11 @@ struct image_call {
 	uint32_t option_count;
 	const int *options;        /* CUlibraryOption */
 	const void *const *values; /* each is the option's value, or points to it, as CUDA says */
+	/* By who gave the program a listed image for it: that image's digest. */
+	bool is_known;
+	uint8_t known[DIGEST_SIZE];
 	/* By image_call_look. */
+	bool is_looked_at;
 	enum image_form form; /* of the entries that take a path: IMAGE_FORM_NONE */
 	const void *data;     /* the fat binary, cubin or text; NULL where nothing is understood */
 	uint64_t size;        /* of a fat binary; of others image_call_measure tells it */
@@ -33,7 +37,7 @@ void image_call_begin(struct image_call *ret_call, enum image_entry entry, const
 	const char *path, uint32_t jit_count, const void *options, const void *values,
 	uint32_t option_count);
 
-/* Looks at what is passed. */
+/* Looks at what is passed; once. */
 void image_call_look(struct image_call *call);
 
 /* Completes it once the driver has taken the image with success: `size`, a text's with its NUL, 0

@@ -38,7 +38,7 @@ void prefetch_give_back(uint64_t after_us);
 
 /* The program loads that image (image_call_look has been called): true where it gets the one that
  * was loaded ahead; `ret_handle` is its library or module. One in progress is waited for. */
-bool prefetch_claim(const struct image_call *call, void **ret_handle, uint64_t *ret_hidden_us);
+bool prefetch_claim(struct image_call *call, void **ret_handle, uint64_t *ret_hidden_us);
 
 /* Is there anything to hand over? Costs a load. */
 bool prefetch_is_there(void);

@@ -10,6 +10,8 @@
 #include "preload/route.h"
 #include "preload/speculation.h"
 
+#include <string.h>
+
 /* An image in progress: its load, and a kernel of it. */
 #define LOAD_LIMIT_US 10000000
 /* After so long it is looked whether the loader's lock is what keeps it. */
@@ -83,7 +85,7 @@ static struct prefetch_image *find(const struct image_call *call)
 	return NULL;
 }
 
-static bool claim(const struct image_call *call, void **ret_handle, uint64_t *ret_load_us)
+static bool claim(struct image_call *call, void **ret_handle, uint64_t *ret_load_us)
 {
 	struct prefetch_image *image = find(call);
 
@@ -91,6 +93,8 @@ static bool claim(const struct image_call *call, void **ret_handle, uint64_t *re
 		return false;
 	*ret_load_us = image->load_us;
 	*ret_handle = image->handle;
+	call->is_known = true;
+	memcpy(call->known, prefetch.list.images[image->index].digest, sizeof(call->known));
 	/* The driver has a copy of its own. */
 	if (!prefetch_is_preserved(image))
 		prefetch_close(image, 1);
@@ -98,7 +102,7 @@ static bool claim(const struct image_call *call, void **ret_handle, uint64_t *re
 	return true;
 }
 
-bool prefetch_claim(const struct image_call *call, void **ret_handle, uint64_t *ret_hidden_us)
+bool prefetch_claim(struct image_call *call, void **ret_handle, uint64_t *ret_hidden_us)
 {
 	uint64_t start_us = clock_monotonic_us(), end_us, load_us;
 	bool is_ready;

@@ -155,6 +155,8 @@ static bool is_same(
 		return false;
 	if (image->file != IMAGES_NO_FILE)
 		return true;
+	if (image->digest_size && known->digest_size)
+		return !memcmp(image->digest, known->digest, sizeof(image->digest));
 	if (self->copies[index])
 		return !memcmp(self->copies[index], data, image->size);
 	digest_of(data, image->size, digest);
@@ -168,7 +170,8 @@ static void *copy_content(struct recorder *self, const void *data, uint64_t size
 
 	if (size > RECORDER_COPIES_MAX - self->copied)
 		return NULL;
-	copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+		-1, 0);
 	if (copy == MAP_FAILED)
 		return NULL;
 	self->copied += size;
@@ -194,8 +197,14 @@ static bool describe(struct recorder *self, const struct image_call *call, struc
 	if (!call->data || !call->size || call->size > IMAGES_SIZE_MAX)
 		return false;
 	image->file = IMAGES_NO_FILE;
-	if (!call->is_in_file)
+	if (!call->is_in_file) {
+		/* What was given from the list is known, and in the store. */
+		if (call->is_known) {
+			image->digest_size = (uint32_t)image->size;
+			memcpy(image->digest, call->known, sizeof(image->digest));
+		}
 		return true;
+	}
 	if (call->size > call->mapped.left)
 		return false;
 	image->file = note_file(self, call->mapped.path, &call->mapped);
@@ -229,7 +238,7 @@ static uint32_t note_image(
 		self->is_full = true;
 		return IMAGES_MAX;
 	}
-	if (image.file == IMAGES_NO_FILE) {
+	if (image.file == IMAGES_NO_FILE && !image.digest_size) {
 		void *copy = copy_content(self, call->data, image.size);
 
 		if (!copy)

@@ -104,8 +104,12 @@ static void complete(struct recorder *self, const char *store)
 		if (image.file != IMAGES_NO_FILE)
 			file = draft->files[image.file];
 		pthread_mutex_unlock(&self->lock);
-		if (image.digest_size)
+		if (image.digest_size) {
+			/* Given out of the store. */
+			if (image.file == IMAGES_NO_FILE && is_new_run)
+				image_store_mark(store, image.digest);
 			continue;
+		}
 		if (copy)
 			complete_from_copy(store, copy, &image);
 		else

@@ -2,6 +2,7 @@
  * and by tools; read on the speculative thread. No lock, no allocation; leaves no descriptor. */
 #include "profile/image_store.h"
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "profile/temporary.h"
 
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #define FOLDER "images"
+#define DAY_S 86400
 
 int image_store_folder(const char *profiles, char ret_folder[PROFILE_PATH_MAX])
 {
@@ -98,6 +100,16 @@ int image_store_map(const char *folder, const uint8_t digest[DIGEST_SIZE], uint6
 	}
 	*ret_content = content;
 	return 0;
+}
+
+void image_store_mark(const char *folder, const uint8_t digest[DIGEST_SIZE])
+{
+	char path[PROFILE_PATH_MAX];
+	struct stat file;
+
+	if (!profile_path(folder, digest, path) && !status_of_path(path, &file) &&
+		(uint64_t)file.st_mtim.tv_sec + DAY_S < clock_realtime_us() / 1000000)
+		utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
 int image_store_prune(const char *folder, uint64_t bytes_max)

@@ -24,6 +24,9 @@ int image_store_put(
 int image_store_map(const char *folder, const uint8_t digest[DIGEST_SIZE], uint64_t size,
 	const void **ret_content);
 
+/* Marks a content as used just now, if that was not so today already. */
+void image_store_mark(const char *folder, const uint8_t digest[DIGEST_SIZE]);
+
 /* Removes the longest unused until at most so many bytes are left, and what killed writers left
  * behind an hour ago; returns how many files went. */
 int image_store_prune(const char *folder, uint64_t bytes_max);

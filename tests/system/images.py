@@ -84,6 +84,7 @@ steps = {
     "function": lambda name: take("cuModuleGetFunction", name),
     "made": lambda _: cuda.cuKernelGetFunction(ctypes.byref(handle()), kernels[-1]),
     "unload": lambda _: cuda.cuLibraryUnload(slots[-1]),
+    "sleep": lambda _: time.sleep(0.2),
     "threads": threads, "fork": fork, "replace": replace, "many": many,
     "ready": lambda _: print("ready", flush=True) or sys.stdin.readline(),
 }

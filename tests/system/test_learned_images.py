@@ -255,6 +255,28 @@ class Kept(ImagesTest):
         self.assertIn("    1  fill_1_0\n", text)
 
 
+class HandedOver(ImagesTest):
+    def test_what_was_loaded_ahead_is_recorded_like_the_rest(self):
+        """Also what lies on the heap, of which no second copy is made."""
+        words = (f"kept={PLUGIN}:0", "kernel=fill_1_0", f"heap={HEAP}", f"lib={BARE}:1",
+                 "kernel=spin_3_1", "made")
+        prove = subprocess.run([harness.PROGRAMS / "undo_check", harness.SIM, self.states],
+                               stdout=subprocess.DEVNULL, timeout=harness.DEADLINE_S, env={
+                                   "SIMCUDA_SPEED": "0",
+                                   "SIMCUDA_MACHINE": str(self.dir / "machine")}, check=False)
+        self.assertEqual(prove.returncode, 0)
+        self.load(*words)
+        before = self.images()
+        self.assertEqual(len(before), 3)
+        for run in range(3):
+            log = self.dir / f"log-{run}"
+            self.load("sleep", *words, HEARTH_LOG=str(log))
+            handed_over = log.read_text().count('"how":"prefetched"')
+            self.assertEqual([{**row, "load_us": 0} for row in self.images()],
+                             [{**row, "load_us": 0} for row in before])
+        self.assertGreater(handed_over, 0)
+
+
 class Moved(ImagesTest):
     def bundle(self):
         self.load(f"heap={HEAP}", f"lib={PLUGIN}:0")

@@ -169,6 +169,24 @@ Test(image_store, the_longest_unused_goes_first)
 	cr_assert_eq(map(), -ENOENT);
 }
 
+Test(image_store, marking_as_used_once_a_day)
+{
+	struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+	struct stat before, after;
+
+	image_store_mark(store, digest);
+	cr_assert_eq(map(), -ENOENT);
+	put();
+	cr_assert_eq(stat(path(), &before), 0);
+	image_store_mark(store, digest);
+	cr_assert_eq(stat(path(), &after), 0);
+	cr_assert_eq(memcmp(&before.st_mtim, &after.st_mtim, sizeof(before.st_mtim)), 0);
+	cr_assert_eq(utimensat(AT_FDCWD, path(), old, 0), 0);
+	image_store_mark(store, digest);
+	cr_assert_eq(stat(path(), &after), 0);
+	cr_assert_geq(after.st_mtim.tv_sec, before.st_mtim.tv_sec);
+}
+
 Test(image_store, more_than_it_holds)
 {
 	cr_assert_eq(image_store_put(store, digest, content, IMAGE_STORE_MAX + 1), -EFBIG);
