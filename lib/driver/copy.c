@@ -31,10 +31,10 @@ static const unsigned int memfd_flags[] = {0x0001U | 0x0010U, 0x0001U};
 static const char *const folders[] = {"/dev/shm", "/tmp", "/var/tmp"};
 
 /* What the driver's thread is given to notice that its socket was shut down: 10 ms, where 2 are
- * enough on an idle machine; and how long the socket's name may then stay taken: 80 ms. */
+ * enough on an idle machine; and how long the socket's name may then stay taken: 200 ms. */
 #define NOTICE_NS 10000000
 #define FREE_STEP_NS 200000
-#define FREE_STEPS 400
+#define FREE_STEPS 1000
 
 /* Descriptors that no driver has. */
 #define HIGH_NUMBER 512

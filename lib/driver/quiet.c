@@ -9,6 +9,7 @@
 #include "driver/loaded.h"
 #include "driver/loader.h"
 #include "driver/quiet_files.h"
+#include "driver/quiet_opens.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Of libc's ABI (Itanium C++ ABI, 3.3.5): what atexit in a shared object becomes. */
@@ -30,12 +32,20 @@ __asm__(".symver old_pthread_create, pthread_create@GLIBC_2.2.5");
 
 #define MAX_READS 384 /* 580.159.04 reads some 110 names, 126 times */
 #define NAME_SIZE 64
-#define MAX_EXITS 32 /* 580.159.04 registers 9 */
+#define MAX_EXITS 32   /* 580.159.04 registers 9 */
+#define MAX_THREADS 32 /* 580.159.04 begins 1 in cuInit, 1 in the retain */
 
 struct env_read {
 	char name[NAME_SIZE];
 	const char *value; /* in the snapshot; NULL = unset */
 	enum quiet_stage stage;
+};
+
+/* A thread that the copy has begun on the quiet one. */
+struct helper {
+	void *(*function)(void *);
+	void *argument;
+	pid_t id; /* in the kernel; 0 = not there yet */
 };
 
 struct exit_handler {
@@ -55,6 +65,7 @@ static struct {
 	struct env_read reads[MAX_READS];
 	unsigned int exit_count, registered_count, thread_count;
 	struct exit_handler exits[MAX_EXITS];
+	struct helper helpers[MAX_THREADS];
 } quiet;
 
 static void (*leave)(void);
@@ -71,9 +82,26 @@ bool quiet_is_thread(void)
 	       pthread_equal(quiet.thread, pthread_self());
 }
 
+bool quiet_is_working(void)
+{
+	unsigned int count;
+	pid_t self;
+
+	if (!atomic_load_explicit(&quiet.is_begun, memory_order_acquire))
+		return false;
+	if (pthread_equal(quiet.thread, pthread_self()))
+		return true;
+	count = quiet_thread_count();
+	self = (pid_t)syscall(SYS_gettid);
+	for (unsigned int i = 0; i < count && i < MAX_THREADS; i++)
+		if (__atomic_load_n(&quiet.helpers[i].id, __ATOMIC_RELAXED) == self)
+			return true;
+	return false;
+}
+
 enum quiet_stage quiet_stage(void)
 {
-	return quiet.stage;
+	return __atomic_load_n(&quiet.stage, __ATOMIC_RELAXED);
 }
 
 static void record_read(const char *name, const char *value)
@@ -136,7 +164,11 @@ static void *hook_dlopen(const char *file, int mode)
 static void *hook_dlsym(void *handle, const char *name)
 {
 	if (quiet_is_thread() && (handle == &present || handle == quiet.copy.handle)) {
-		void *address = loaded_symbol(handle == &present ? &quiet.libc : &quiet.own, name);
+		void *address = handle == &present ? quiet_opens_find(name) : NULL;
+
+		if (!address)
+			address =
+				loaded_symbol(handle == &present ? &quiet.libc : &quiet.own, name);
 
 		if (address)
 			return address;
@@ -147,8 +179,10 @@ static void *hook_dlsym(void *handle, const char *name)
 static void *hook_dlvsym(void *handle, const char *name, const char *version)
 {
 	if (quiet_is_thread() && handle == &present) {
-		void *address = loaded_symbol_version(&quiet.libc, name, version);
+		void *address = quiet_opens_find(name);
 
+		if (!address)
+			address = loaded_symbol_version(&quiet.libc, name, version);
 		if (address)
 			return address;
 	}
@@ -197,13 +231,37 @@ static int hook_cxa_atexit(void (*function)(void *), void *argument, void *objec
 	return 0;
 }
 
+static void *run_helper(void *argument)
+{
+	struct helper *helper = argument;
+
+	__atomic_store_n(&helper->id, (pid_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
+	return helper->function(helper->argument);
+}
+
+/* Those past the last place are counted and not known. */
 static int hook_pthread_create(pthread_t *ret_thread, const pthread_attr_t *attributes,
 	void *(*function)(void *), void *argument)
 {
-	int error = old_pthread_create(ret_thread, attributes, function, argument);
+	struct helper *helper;
+	unsigned int count;
+	int error;
 
-	if (!error && quiet_is_thread())
-		__atomic_fetch_add(&quiet.thread_count, 1, __ATOMIC_RELAXED);
+	if (!quiet_is_thread())
+		return old_pthread_create(ret_thread, attributes, function, argument);
+	count = quiet_thread_count();
+	if (count < MAX_THREADS) {
+		helper = &quiet.helpers[count];
+		helper->function = function;
+		helper->argument = argument;
+		function = run_helper;
+		argument = helper;
+	}
+	/* Before the thread is there, since it may open something at once. */
+	__atomic_store_n(&quiet.thread_count, count + 1, __ATOMIC_RELEASE);
+	error = old_pthread_create(ret_thread, attributes, function, argument);
+	if (error)
+		__atomic_store_n(&quiet.thread_count, count, __ATOMIC_RELEASE);
 	return error;
 }
 
@@ -252,14 +310,14 @@ int quiet_prepare(const struct driver_copy *copy, void (*before_exits)(void))
 	if (outcome >= 0 && old_pthread_create)
 		outcome = imports_redirect(copy->map, &threads, 1);
 	if (outcome >= 0)
-		outcome = imports_redirect(copy->map, quiet_files_hooks, quiet_files_hook_count);
+		outcome = quiet_opens_redirect(copy->map);
 	return outcome < 0 ? outcome : 0;
 }
 
 void quiet_begin(enum quiet_stage stage)
 {
 	quiet.thread = pthread_self();
-	quiet.stage = stage;
+	__atomic_store_n(&quiet.stage, stage, __ATOMIC_RELAXED);
 	atomic_store_explicit(&quiet.is_begun, true, memory_order_release);
 }
 

@@ -32,8 +32,13 @@ int quiet_snapshot(void);
  * thread), or another negative errno. */
 int quiet_prepare(const struct driver_copy *copy, void (*before_exits)(void));
 
-/* Is the calling thread the quiet one? And for which stage does it work? */
+/* Is the calling thread the quiet one? */
 bool quiet_is_thread(void);
+
+/* Is it that one, or a thread that the copy has begun on it, while that is inside? */
+bool quiet_is_working(void);
+
+/* For which stage the quiet thread works. */
 enum quiet_stage quiet_stage(void);
 
 /* The calling thread is the one; its reads count for `stage` until the next call. */

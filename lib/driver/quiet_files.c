@@ -1,5 +1,5 @@
-/* The descriptors of a quiet copy. The hooks run on whatever thread is inside the copy and record
- * only what its own thread opens; quiet_files_close runs in fork children, so it allocates and
+/* The descriptors of a quiet copy: the table of them. It changes on the threads that work for the
+ * speculation and is read by any; quiet_files_close runs in fork children, so it allocates and
  * locks nothing. */
 #include "driver/quiet_files.h"
 
@@ -9,12 +9,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -26,8 +23,14 @@
 #define PAUSE_STEP_NS 50000
 #define PAUSE_STEPS 4000
 
+/* What the speculation opens is moved here, out of the program's way: its next descriptor is to
+ * have the number that it would have had. Below what select can bear; where fewer are allowed,
+ * nothing is moved. */
+#define HIGH_FIRST 768
+#define HIGH_END 1024
+
 struct file {
-	int fd; /* -1 = closed again */
+	int fd; /* -1 = closed again; written last */
 	enum quiet_stage stage;
 	bool is_waited_for; /* no device and no ordinary file */
 	bool is_socket;
@@ -35,7 +38,7 @@ struct file {
 	ino_t inode;
 };
 
-/* Written by the quiet thread alone, read by others once it has ended or in a fork child. */
+/* Whoever has the turn writes. */
 static struct file files[MAX_FILES];
 static unsigned int file_count;
 static bool is_overfull;
@@ -66,204 +69,96 @@ static void end_turn(void)
 	__atomic_compare_exchange_n(&busy, &self, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Before and after each of the hooks' calls. */
-static void begin(void)
+void quiet_files_begin(void)
 {
-	if (quiet_is_thread())
-		take_turn(UINT_MAX);
+	/* Who works for the speculation waits as long as a fork takes. */
+	take_turn(quiet_is_working() ? UINT_MAX : PAUSE_STEPS);
 }
 
-static void note(int fd)
+void quiet_files_end(void)
+{
+	end_turn();
+}
+
+static int move_up(int fd)
+{
+	int flags = (int)syscall(SYS_fcntl, fd, F_GETFD), kept = errno, high;
+	struct rlimit limit;
+
+	if (fd >= HIGH_FIRST || getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < HIGH_END)
+		return fd;
+	high = (int)syscall(
+		SYS_fcntl, fd, flags & FD_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, HIGH_FIRST);
+	if (high >= HIGH_END) {
+		close(high);
+		high = -1;
+	}
+	errno = kept;
+	if (high < 0)
+		return fd;
+	close(fd);
+	return high;
+}
+
+/* The place of that number, else one that is free. NULL where there is none. */
+static struct file *place_of(int fd)
 {
 	unsigned int count = __atomic_load_n(&file_count, __ATOMIC_RELAXED);
-	struct stat status;
+	struct file *free_place = NULL;
 
-	if (fd < 0)
-		return;
-	if (count == MAX_FILES) {
+	for (unsigned int i = 0; i < count; i++) {
+		if (files[i].fd == fd)
+			return &files[i];
+		if (files[i].fd < 0 && !free_place)
+			free_place = &files[i];
+	}
+	if (free_place || count == MAX_FILES)
+		return free_place;
+	files[count].fd = -1;
+	__atomic_store_n(&file_count, count + 1, __ATOMIC_RELEASE);
+	return &files[count];
+}
+
+void quiet_files_note(int fd)
+{
+	struct file *file = place_of(fd);
+	struct stat status = {0};
+
+	if (!file) {
 		is_overfull = true;
 		return;
 	}
-	files[count].fd = fd;
-	files[count].stage = quiet_stage();
-	if (!status_of_fd(fd, &status)) {
-		files[count].device = status.st_dev;
-		files[count].inode = status.st_ino;
-		files[count].is_waited_for = !S_ISCHR(status.st_mode) && !S_ISREG(status.st_mode);
-		files[count].is_socket = S_ISSOCK(status.st_mode);
-	}
-	__atomic_store_n(&file_count, count + 1, __ATOMIC_RELEASE);
+	status_of_fd(fd, &status);
+	file->stage = quiet_stage();
+	file->device = status.st_dev;
+	file->inode = status.st_ino;
+	file->is_waited_for = !S_ISCHR(status.st_mode) && !S_ISREG(status.st_mode);
+	file->is_socket = S_ISSOCK(status.st_mode);
+	__atomic_store_n(&file->fd, fd, __ATOMIC_RELEASE);
 }
 
-static int opened(int fd)
+int quiet_files_add(int fd)
 {
-	if (quiet_is_thread()) {
-		note(fd);
-		end_turn();
-	}
+	if (fd < 0 || !quiet_is_working())
+		return fd;
+	fd = move_up(fd);
+	quiet_files_note(fd);
 	return fd;
 }
 
-static int opened_two(int outcome, const int ends[2])
-{
-	if (quiet_is_thread()) {
-		if (!outcome) {
-			note(ends[0]);
-			note(ends[1]);
-		}
-		end_turn();
-	}
-	return outcome;
-}
-
-static int hook_open(const char *path, int flags, ...)
-{
-	mode_t mode = 0;
-
-	if (flags & (O_CREAT | O_TMPFILE)) {
-		va_list arguments;
-
-		va_start(arguments, flags);
-		mode = va_arg(arguments, mode_t);
-		va_end(arguments);
-	}
-	begin();
-	return opened(open(path, flags, mode));
-}
-
-static int hook_openat(int folder, const char *path, int flags, ...)
-{
-	mode_t mode = 0;
-
-	if (flags & (O_CREAT | O_TMPFILE)) {
-		va_list arguments;
-
-		va_start(arguments, flags);
-		mode = va_arg(arguments, mode_t);
-		va_end(arguments);
-	}
-	begin();
-	return opened(openat(folder, path, flags, mode));
-}
-
-static int hook_mkostemp(char *template, int flags)
-{
-	begin();
-	return opened(mkostemp(template, flags));
-}
-
-static int hook_mkstemp(char *template)
-{
-	begin();
-	return opened(mkstemp(template));
-}
-
-static int hook_socket(int domain, int type, int protocol)
-{
-	begin();
-	return opened(socket(domain, type, protocol));
-}
-
-static int hook_eventfd(unsigned int value, int flags)
-{
-	begin();
-	return opened(eventfd(value, flags));
-}
-
-static int hook_epoll_create1(int flags)
-{
-	begin();
-	return opened(epoll_create1(flags));
-}
-
-static int hook_epoll_create(int size)
-{
-	begin();
-	return opened(epoll_create(size));
-}
-
-static int hook_dup(int fd)
-{
-	begin();
-	return opened(dup(fd));
-}
-
-static int hook_dup3(int from, int to, int flags)
-{
-	begin();
-	return opened(dup3(from, to, flags));
-}
-
-static int hook_pipe(int ends[2])
-{
-	begin();
-	return opened_two(pipe(ends), ends);
-}
-
-static int hook_pipe2(int ends[2], int flags)
-{
-	begin();
-	return opened_two(pipe2(ends, flags), ends);
-}
-
-static int hook_socketpair(int domain, int type, int protocol, int ends[2])
-{
-	begin();
-	return opened_two(socketpair(domain, type, protocol, ends), ends);
-}
-
-static int hook_bind(int fd, const struct sockaddr *address, socklen_t length)
-{
-	int outcome = -1;
-
-	begin();
-	if (quiet_is_thread() && are_names_refused)
-		errno = EADDRINUSE;
-	else
-		outcome = bind(fd, address, length);
-	if (quiet_is_thread())
-		end_turn();
-	return outcome;
-}
-
-/* Whoever closes it: a driver's thread may close what the quiet one opened. */
-static int hook_close(int fd)
+void quiet_files_forget(int fd)
 {
 	unsigned int count = __atomic_load_n(&file_count, __ATOMIC_ACQUIRE);
-	int outcome;
 
-	begin();
 	for (unsigned int i = 0; i < count; i++)
 		if (files[i].fd == fd)
 			files[i].fd = -1;
-	outcome = close(fd);
-	if (quiet_is_thread())
-		end_turn();
-	return outcome;
 }
 
-const struct import_hook quiet_files_hooks[] = {
-	{"open", (void *)hook_open},
-	{"open64", (void *)hook_open},
-	{"openat", (void *)hook_openat},
-	{"openat64", (void *)hook_openat},
-	{"mkostemp", (void *)hook_mkostemp},
-	{"mkostemp64", (void *)hook_mkostemp},
-	{"mkstemp", (void *)hook_mkstemp},
-	{"mkstemp64", (void *)hook_mkstemp},
-	{"bind", (void *)hook_bind},
-	{"socket", (void *)hook_socket},
-	{"socketpair", (void *)hook_socketpair},
-	{"eventfd", (void *)hook_eventfd},
-	{"epoll_create", (void *)hook_epoll_create},
-	{"epoll_create1", (void *)hook_epoll_create1},
-	{"dup", (void *)hook_dup},
-	{"dup3", (void *)hook_dup3},
-	{"pipe", (void *)hook_pipe},
-	{"pipe2", (void *)hook_pipe2},
-	{"close", (void *)hook_close},
-};
-const size_t quiet_files_hook_count = sizeof(quiet_files_hooks) / sizeof(*quiet_files_hooks);
+bool quiet_files_are_names_refused(void)
+{
+	return are_names_refused && quiet_is_working();
+}
 
 static bool is_same(const struct file *file)
 {
@@ -276,11 +171,14 @@ static bool is_same(const struct file *file)
 bool quiet_files_are_valid(void)
 {
 	unsigned int count = __atomic_load_n(&file_count, __ATOMIC_ACQUIRE);
+	bool are_valid = !is_overfull;
 
-	for (unsigned int i = 0; i < count; i++)
-		if (files[i].fd >= 0 && !is_same(&files[i]))
-			return false;
-	return !is_overfull;
+	/* Not while one is being closed. */
+	take_turn(PAUSE_STEPS);
+	for (unsigned int i = 0; i < count && are_valid; i++)
+		are_valid = files[i].fd < 0 || is_same(&files[i]);
+	end_turn();
+	return are_valid;
 }
 
 void quiet_files_close(enum quiet_stage from)

@@ -3,15 +3,24 @@
  * committed. */
 #pragma once
 
-#include "driver/imports.h"
 #include "driver/quiet.h"
 
 #include <stdbool.h>
 
-/* The hooks for the copy's imports that open and close descriptors (driver/imports.h), to be
- * redirected together with the others. */
-extern const struct import_hook quiet_files_hooks[];
-extern const size_t quiet_files_hook_count;
+/* For the hooks of the copy's imports (driver/quiet_opens.h). Around each of their calls: the turn,
+ * without which the table does not change. */
+void quiet_files_begin(void);
+void quiet_files_end(void);
+
+/* A descriptor that was opened, with the turn: where that was for the speculation it is noted,
+ * under the high number that it gets and that is returned, so that the program's next one has the
+ * number that it would have had. Negative ones are handed through. Keeps errno. */
+int quiet_files_add(int fd);
+
+/* Noted as it is; no longer noted; and whether a socket may have no name now. With the turn. */
+void quiet_files_note(int fd);
+void quiet_files_forget(int fd);
+bool quiet_files_are_names_refused(void);
 
 /* Are all descriptors that were opened and not closed since still the files they were? */
 bool quiet_files_are_valid(void);

@@ -186,6 +186,10 @@ void sim_context_unmake(struct sim_context *context);
 int sim_attach(struct sim_context *context);
 void sim_detach(struct sim_context *context);
 
+/* The driver's own ways to a pipe and an eventfd, which no import slot shows. -1 where they fail. */
+int sim_init_pipe(int ends[2]);
+int sim_init_event(void);
+
 /* Starts a thread of the driver's: all signals blocked. 0 or an errno. */
 int sim_init_thread(pthread_t *ret_thread, void *(*run)(void *), void *argument);
 

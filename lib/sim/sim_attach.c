@@ -3,8 +3,8 @@
  * destroy contexts, with the device's context_lock. */
 #include "sim/sim.h"
 
-#include <fcntl.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -15,6 +15,7 @@
 struct sim_attachment {
 	int devices[DEVICE_DESCRIPTORS], events[2], pipe[2];
 	pthread_t thread;
+	sem_t is_ready; /* the thread has opened what it opens */
 	bool has_thread;
 };
 
@@ -23,6 +24,8 @@ static void *wait_for_end(void *argument)
 	struct sim_attachment *attachment = argument;
 	struct pollfd event = {.fd = attachment->events[0], .events = POLLIN};
 
+	attachment->events[1] = sim_init_event();
+	sem_post(&attachment->is_ready);
 	while (poll(&event, 1, -1) <= 0)
 		;
 	return NULL;
@@ -60,10 +63,10 @@ int sim_attach(struct sim_context *context)
 		return SIM_OUT_OF_MEMORY;
 	context->attachment = attachment;
 	snprintf(name, sizeof(name), "nvidia%d", sim.physical[context->device]);
-	attachment->events[0] = eventfd(0, EFD_CLOEXEC);
-	attachment->events[1] = eventfd(0, EFD_CLOEXEC);
-	is_whole = attachment->events[0] >= 0 && attachment->events[1] >= 0;
-	if (pipe2(attachment->pipe, O_CLOEXEC)) {
+	attachment->events[0] = sim_init_event();
+	attachment->events[1] = -1;
+	is_whole = attachment->events[0] >= 0 && !sem_init(&attachment->is_ready, 0, 0);
+	if (sim_init_pipe(attachment->pipe)) {
 		attachment->pipe[0] = attachment->pipe[1] = -1;
 		is_whole = false;
 	}
@@ -73,6 +76,8 @@ int sim_attach(struct sim_context *context)
 	}
 	attachment->has_thread =
 		is_whole && !sim_init_thread(&attachment->thread, wait_for_end, attachment);
+	while (attachment->has_thread && sem_wait(&attachment->is_ready))
+		;
 	if (attachment->has_thread)
 		return SIM_SUCCESS;
 	sim_detach(context);

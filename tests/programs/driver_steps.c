@@ -10,6 +10,8 @@
  *   busy=MS        setenv and unsetenv of other variables, all that time
  *   busythread=MS  the same on another thread
  *   fds            the files that descriptors lead to
+ *   next           opens a descriptor and prints its number
+ *   numbers        the number that the next one would have, and all that are open
  *   fork clone     the child does the remaining steps first, then the parent does them
  *   forks=N        so many children, each of which calls cuInit
  *   vfork          a child that becomes `true`
@@ -143,6 +145,19 @@ static void show_files(void)
 	for (int i = 0; i < count; i++)
 		printf(" %s", names[i]);
 	printf("\n");
+}
+
+/* The number that the program's next descriptor gets, and those that are open. */
+static void show_numbers(void)
+{
+	int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	printf("next %d, open:", next);
+	for (int fd = 0; fd < MAX_FILES; fd++)
+		if (fcntl(fd, F_GETFD) >= 0 && fd != next)
+			printf(" %d", fd);
+	printf("\n");
+	close(next);
 }
 
 static void close_all(void)
@@ -286,6 +301,10 @@ static int do_other(const char *step, const char *value)
 		start_busy_thread(atol(value));
 	else if (!strcmp(step, "fds"))
 		show_files();
+	else if (!strcmp(step, "next"))
+		printf("next %d\n", dup(0));
+	else if (!strcmp(step, "numbers"))
+		show_numbers();
 	else if (!strcmp(step, "fork") || !strcmp(step, "clone"))
 		branch(step);
 	else if (!strcmp(step, "forks"))

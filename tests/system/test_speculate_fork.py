@@ -1,5 +1,6 @@
 """Children of a program whose driver has been initialised ahead: they begin as a plain program's
 children do, with the descriptors of those, and never hang."""
+import re
 import sys
 
 from harness import main
@@ -56,6 +57,28 @@ class Fork(SpeculationTest):
                     lines.append(text[begin:text.index("child ended")].replace(
                         str(self.dir), "DIR"))
                 self.assertEqual(lines[0], lines[1], under.messages)
+
+    def counts(self, *runs):
+        """How many files the child had."""
+        return [re.search(r"([0-9]+) files", done.stdout.decode()).group(1) for done in runs]
+
+    def test_a_bare_childs_descriptors_after_its_first_call(self):
+        for steps in (READY_AND_UNUSED, INITIALISED, RETAINED):
+            with self.subTest(steps):
+                plain = self.plain(STEPS, *steps, "clone", "init", "fds", "end=_exit")
+                under = self.under(STEPS, *steps, "clone", "init", "fds", "end=_exit")
+                self.assertEqual(*self.counts(plain, under), under.messages)
+
+    def test_descriptors_while_the_context_is_being_made(self):
+        for wait in (30, 60, 90):
+            for how in ("fork", "clone"):
+                with self.subTest(f"{how} after {wait} ms"):
+                    plain = self.plain(STEPS, "sleep=1", "init", how, "init", "fds", "end=_exit")
+                    under = self.under(STEPS, "sleep=1", "init", f"sleep={wait}", how, "init",
+                                       "fds", "end=_exit",
+                                       SIMCUDA_SPEED="1", SIMCUDA_TIME="init_cold=0,init_idle=0,"
+                                       "init=0,retain=400")
+                    self.assertEqual(*self.counts(plain, under), under.messages)
 
     def test_another_program(self):
         for steps in (READY_AND_UNUSED, INITIALISED, RETAINED):

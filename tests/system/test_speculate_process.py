@@ -33,6 +33,33 @@ class Process(SpeculationTest):
         for wait in range(0, 60, 6):
             self.compare_steps(f"sleep={wait}", "close", "init", SIMCUDA_SPEED="0.25")
 
+    def test_the_next_descriptor_has_the_number_it_would_have_had(self):
+        self.steps(READY, "next", "next", *AFTERWARDS)
+        self.steps(READY, "next", "fork", "next", *AFTERWARDS)
+        self.steps(READY, "lookup", "next", "end=exit")
+        done = self.steps(READY, "next", "env=CUDA_VISIBLE_DEVICES=0", "next", "init")
+        self.assertIn("squash: ", done.messages)
+
+    def test_a_childs_numbers(self):
+        """The child's, which come first; the parent's high ones are the driver's."""
+        runs = [run(STEPS, READY, "fork", "numbers", "end=_exit")
+                for run in (self.plain, self.under)]
+        plain, under = [done.stdout.decode().splitlines()[:2] for done in runs]
+        self.assertEqual(plain, under)
+        self.assertIn("next 3, open: 0 1 2", plain)
+
+    def test_where_few_descriptors_are_allowed(self):
+        for limit in (40, 256, 1000, 1024, 4096):
+            with self.subTest(limit):
+                done = self.compare("sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", STEPS, READY,
+                                    *AFTERWARDS, "end=exit")
+                self.assertIn("speculation: cuInit 0", done.messages)
+
+    def test_where_the_high_numbers_are_taken(self):
+        """A program that has its own files there."""
+        script = "for fd in $(seq 768 1000); do eval \"exec $fd</dev/null\"; done; exec \"$@\""
+        self.compare("bash", "-c", script, "bash", STEPS, READY, *AFTERWARDS, "end=exit")
+
     def test_affinity(self):
         done = self.steps(READY, "cpu=0", *AFTERWARDS)
         self.assertIn("processors changed", done.messages)
