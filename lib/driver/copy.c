@@ -31,10 +31,10 @@ static const unsigned int memfd_flags[] = {0x0001U | 0x0010U, 0x0001U};
 static const char *const folders[] = {"/dev/shm", "/tmp", "/var/tmp"};
 
 /* What the driver's thread is given to notice that its socket was shut down: 10 ms, where 2 are
- * enough on an idle machine; and how long the socket's name may then stay taken: 200 ms. */
+ * enough on an idle machine; and how long the socket's name may then stay taken: 400 ms. */
 #define NOTICE_NS 10000000
 #define FREE_STEP_NS 200000
-#define FREE_STEPS 1000
+#define FREE_STEPS 2000
 
 /* Descriptors that no driver has. */
 #define HIGH_NUMBER 512
@@ -170,27 +170,25 @@ static bool becomes_free(const struct socket_name *name)
 
 /* The driver's thread polls the socket. Shut down, it wakes that thread, which looks at it and
  * polls on; the pause lets it do so while the number still is its own socket. Then the number
- * becomes an eventfd that never has anything to say. poll holds on to a file until it returns: if
- * the thread was late and waits with the old one still in hand, the eventfd speaks once, so that it
- * lets go. */
+ * becomes an eventfd that has nothing to say from the moment on when the name is free. Until then
+ * it speaks: poll holds on to a file until it returns, and a thread that runs only now, after the
+ * pause, looks at the number again and would wait on with the old file in hand, deaf to the new
+ * one. */
 static int retire_descriptor(int fd, const struct socket_name *name)
 {
 	const struct timespec pause = {.tv_nsec = NOTICE_NS};
-	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), outcome = 1;
+	int event = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK), outcome = 1;
 	eventfd_t value;
 
 	if (event < 0)
 		return -errno;
 	shutdown(fd, SHUT_RDWR);
 	nanosleep(&pause, NULL);
-	if (dup3(event, fd, O_CLOEXEC) < 0) {
+	if (dup3(event, fd, O_CLOEXEC) < 0)
 		outcome = -errno;
-	} else if (!becomes_free(name)) {
-		eventfd_write(event, 1);
-		if (!becomes_free(name))
-			outcome = -EBUSY;
-		eventfd_read(event, &value);
-	}
+	else if (!becomes_free(name))
+		outcome = -EBUSY;
+	eventfd_read(event, &value);
 	close(event);
 	return outcome;
 }

@@ -59,10 +59,6 @@ OPENING_HOOK(eventfd, (unsigned int value, int flags), eventfd(value, flags))
 OPENING_HOOK(epoll_create1, (int flags), epoll_create1(flags))
 OPENING_HOOK(epoll_create, (int size), epoll_create(size))
 OPENING_HOOK(socket, (int domain, int type, int protocol), socket(domain, type, protocol))
-OPENING_HOOK(
-	accept, (int fd, struct sockaddr *address, socklen_t *length), accept(fd, address, length))
-OPENING_HOOK(accept4, (int fd, struct sockaddr *address, socklen_t *length, int flags),
-	accept4(fd, address, length, flags))
 OPENING_HOOK(dup, (int fd), dup(fd))
 OPENING_HOOK(mkstemp, (char *template), mkstemp(template))
 OPENING_HOOK(mkostemp, (char *template, int flags), mkostemp(template, flags))
@@ -98,6 +94,25 @@ static int hook_openat(int folder, const char *path, int flags, ...)
 	va_end(arguments);
 	quiet_files_begin();
 	return end(openat(folder, path, flags, mode));
+}
+
+/* May wait for ever, so the turn is taken afterwards. */
+static int end_accept(int fd)
+{
+	if (fd < 0 || !quiet_is_working())
+		return fd;
+	quiet_files_begin();
+	return end(fd);
+}
+
+static int hook_accept(int fd, struct sockaddr *address, socklen_t *length)
+{
+	return end_accept(accept(fd, address, length));
+}
+
+static int hook_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+	return end_accept(accept4(fd, address, length, flags));
 }
 
 static int hook_shm_open(const char *name, int flags, mode_t mode)
@@ -263,8 +278,6 @@ static long hook_syscall(long number, long a, long b, long c, long d, long e, lo
 	case SYS_openat:
 	case SYS_creat:
 	case SYS_socket:
-	case SYS_accept:
-	case SYS_accept4:
 	case SYS_eventfd:
 	case SYS_eventfd2:
 	case SYS_epoll_create:
@@ -276,6 +289,9 @@ static long hook_syscall(long number, long a, long b, long c, long d, long e, lo
 	case SYS_inotify_init1:
 		quiet_files_begin();
 		return end((int)syscall(number, a, b, c, d, e, f));
+	case SYS_accept:
+	case SYS_accept4:
+		return end_accept((int)syscall(number, a, b, c, d, e, f));
 	case SYS_pipe:
 		return hook_pipe((int *)a);
 	case SYS_pipe2:

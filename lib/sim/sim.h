@@ -186,7 +186,8 @@ void sim_context_unmake(struct sim_context *context);
 int sim_attach(struct sim_context *context);
 void sim_detach(struct sim_context *context);
 
-/* The driver's own ways to a pipe and an eventfd, which no import slot shows. -1 where they fail. */
+/* The driver's own ways to a pipe and an eventfd, which no import slot shows. -1 where they fail.
+ */
 int sim_init_pipe(int ends[2]);
 int sim_init_event(void);
 
@@ -377,8 +378,8 @@ void sim_device_uuid(int physical, unsigned char ret_uuid[16]);
 
 /* Takes the loader's lock where SIMCUDA_LOADER_LOCK asks for it in a retain. */
 void sim_init_touch_retain(void);
-/* What every long call does before it returns, and every thread at its end: uses what the end of
- * the process takes apart. */
+/* What cuInit and every making of a context does before it returns, and every thread at its end:
+ * uses what the end of the process takes apart. */
 void sim_init_touch_state(void);
 int sim_entry_call(enum driver_row row, const word *arg);
 /* An entry of SIMCUDA_EXTRA, or NULL. */

@@ -91,7 +91,6 @@ void sim_context_unmake(struct sim_context *context)
 	pthread_mutex_unlock(&sim.lock);
 	sim_detach(context);
 	sim_time_wait(sim_time(SIM_STEP_release));
-	sim_init_touch_state();
 	sim_machine_refund(physical, CONTEXT_BYTES);
 	sim_machine_leave(physical);
 }

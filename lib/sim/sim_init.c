@@ -30,6 +30,7 @@ static int listener = -1, wake = -1, pipes[2][2] = {{-1, -1}, {-1, -1}};
 static pthread_t thread;
 static void *self, *program; /* handles of this copy, never closed, and of the main program */
 static int at_exit_is_set;
+static int (*make_pipe)(int[2], int); /* found at run time, as the real driver finds it */
 static char *state_page; /* stands for what a real driver keeps and takes apart at its end */
 
 /* Names the loader's lock in a way that redirected dlopen, dlsym and dlclose slots do not see. */
@@ -78,13 +79,9 @@ __attribute__((constructor)) static void load(void)
 	atexit(take_state_apart);
 }
 
-/* Found at run time, as the real driver finds it. */
 int sim_init_pipe(int ends[2])
 {
-	int (*make)(int[2], int);
-
-	*(void **)&make = dlvsym(program, "pipe2", "GLIBC_2.9");
-	return make ? make(ends, O_CLOEXEC) : -1;
+	return make_pipe ? make_pipe(ends, O_CLOEXEC) : -1;
 }
 
 /* By number, as the real driver does it. */
@@ -215,6 +212,7 @@ static int initialize(void)
 	sim_env_read_init();
 	for (int i = 0; i < DLOPENS_OF_NULL; i++)
 		program = dlopen(NULL, RTLD_LAZY);
+	*(void **)&make_pipe = dlvsym(program, "pipe2", "GLIBC_2.9");
 	touch_loader_lock("init");
 	look_around();
 	if (!self)
