@@ -43,6 +43,9 @@ CUresult handle_cuGetProcAddress_v2(
 	return rc;
 }
 
+/* Below it nothing is mapped (vm.mmap_min_addr): no address, and not ours to look at. */
+#define LOWEST_ADDRESS 0x10000
+
 /* The one table that the runtime asks for before cuInit; it calls none of its entries (seen with
  * 12.8 and 13.0). */
 static const unsigned char early_table[] = {0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e, 0xb9,
@@ -55,7 +58,8 @@ CUresult handle_cuGetExportTable(const void **table, const void *uuid)
 	CUresult (*real)(const void **, const void *);
 
 	around_child();
-	if (table && uuid && memcmp(uuid, early_table, sizeof(early_table)) != 0)
+	if (table && (uintptr_t)uuid >= LOWEST_ADDRESS &&
+		memcmp(uuid, early_table, sizeof(early_table)) != 0)
 		claim_end("an export table");
 	real = (CUresult(*)(const void **, const void *))route_real(ROW_cuGetExportTable);
 	return real(table, uuid);

@@ -8,6 +8,8 @@ import harness
 
 SPEC = harness.SOURCE / "lib/driver/driver_api.tsv"
 CANARY = "ca11ab1e"
+# They take 64 bytes by value, on the stack, where nobody has put any here.
+BY_VALUE = ("cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2", "cuIpcOpenEventHandle")
 
 
 def spec_rows():
@@ -67,7 +69,7 @@ class Routes(harness.SystemTest):
         self.assertEqual(done.returncode, 0, done.stdout[-200:])
         calls = map(json.loads, log.read_text().splitlines())
         return [(call["call"], call["arity"], call["args"]) for call in calls
-                if f"0x{CANARY}" in call["args"][:1]]
+                if f"0x{CANARY}" in call["args"][:1] and call["call"] not in BY_VALUE]
 
     def test_plain_symbols(self):
         lines = self.same("lookups", "dlsym", "libcuda.so.1", self.symbols)
