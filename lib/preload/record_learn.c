@@ -13,6 +13,7 @@
 #include "preload/situation.h"
 #include "preload/speculation.h"
 #include "preload/threads.h"
+#include "preload/touched.h"
 #include "profile/image_store.h"
 #include "profile/images_merge.h"
 
@@ -270,6 +271,7 @@ static void *run(void *unused)
 		if (speculation_read(&is_ending))
 			return NULL;
 		save();
+		touched_learn();
 		if (is_full() || !wait_for_change())
 			break;
 	}

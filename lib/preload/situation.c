@@ -37,6 +37,7 @@ static char state_dir[PROFILE_PATH_MAX - sizeof(FOLDER)], profiles[PROFILE_PATH_
 static struct profile profile;
 AT_START_DATA static bool has_profile;
 static const struct profile_section *section;
+AT_START_DATA static uint32_t reasons; /* for which the executable is listed */
 
 bool situation_begin(int argc, char **argv)
 {
@@ -44,13 +45,26 @@ bool situation_begin(int argc, char **argv)
 	arguments = (const char *const *)argv;
 	if (state_dir_path(start_settings(), state_dir, sizeof(state_dir)))
 		state_dir[0] = '\0';
-	return start_settings()->speculate == SPECULATE_ALWAYS ||
-	       (state_dir[0] && starts_has_self(state_dir));
+	reasons = state_dir[0] ? starts_of_self(state_dir) : 0;
+	return start_settings()->speculate == SPECULATE_ALWAYS || reasons & STARTS_SPECULATION;
 }
 
 void situation_note_start(bool is_listed)
 {
-	int error = starts_note_self(state_dir, is_listed);
+	int error = starts_note_self(state_dir, STARTS_SPECULATION, is_listed);
+
+	if (error)
+		log_info("%s/starts: %s", state_dir, strerror(-error));
+}
+
+bool situation_has_files(void)
+{
+	return reasons & STARTS_FILES;
+}
+
+void situation_note_files(void)
+{
+	int error = starts_note_self(state_dir, STARTS_FILES, true);
 
 	if (error)
 		log_info("%s/starts: %s", state_dir, strerror(-error));

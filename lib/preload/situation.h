@@ -11,6 +11,12 @@ bool situation_begin(int argc, char **argv);
 /* Whether speculation is to start with this program from its next run on. */
 void situation_note_start(bool is_listed);
 
+/* After situation_begin: may files be read ahead for this program? */
+bool situation_has_files(void);
+
+/* Programs of this executable are to be asked for files from now on. */
+void situation_note_files(void);
+
 /* This program's identity, computed when it is first asked for; NULL where it has none. */
 const struct identity *situation_identity(void);
 

@@ -14,6 +14,7 @@
 #include "preload/claim.h"
 #include "preload/client.h"
 #include "preload/observe.h"
+#include "preload/read_ahead.h"
 #include "preload/route.h"
 #include "preload/situation.h"
 #include "preload/speculation.h"
@@ -87,6 +88,7 @@ void speculate_begin(int argc, char **argv)
 		if (is_to_begin() && decision.moment == DECIDE_AT_START)
 			start_thread();
 	}
+	read_ahead_begin();
 	if (was_looked_up)
 		speculate_looked_up();
 }

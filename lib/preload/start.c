@@ -14,6 +14,7 @@
 #include "preload/record_images.h"
 #include "preload/speculate.h"
 #include "preload/step_aside.h"
+#include "preload/touched.h"
 
 #include <string.h>
 #include <sys/auxv.h>
@@ -150,5 +151,6 @@ __attribute__((destructor)) static void end(void)
 	around_leave();
 	observe_end();
 	record_learn_end();
+	touched_end();
 	exit_line_write();
 }

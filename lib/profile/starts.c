@@ -1,6 +1,6 @@
-/* The list of programs that speculation starts with. Reading runs in the constructor of every
- * preloaded process: it must stay at a few system calls. Writing runs in a program that was learned
- * from. */
+/* The list of programs that something is done for at their start. Reading runs in the constructor
+ * of every preloaded process: it must stay at a few system calls. Writing runs in a program that
+ * was learned from. */
 #include "profile/starts.h"
 
 #include "base/own_write.h"
@@ -14,10 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STARTS_MAGIC UINT64_C(0x3153545241545348) /* "HSTARTS1" */
+#define STARTS_MAGIC UINT64_C(0x3253545241545348) /* "HSTARTS2" */
 
 struct entry {
-	uint64_t device;
+	uint32_t device; /* as the kernel encodes it */
+	uint32_t reasons;
 	uint64_t inode;
 };
 
@@ -64,7 +65,7 @@ static bool read_self(struct entry *ret_entry)
 
 	if (status_of_path("/proc/self/exe", &status))
 		return false;
-	*ret_entry = (struct entry){.device = status.st_dev, .inode = status.st_ino};
+	*ret_entry = (struct entry){.device = (uint32_t)status.st_dev, .inode = status.st_ino};
 	return true;
 }
 
@@ -79,17 +80,20 @@ static size_t find(const struct list *list, size_t count, const struct entry *en
 	return at;
 }
 
-bool starts_has_self(const char *state_dir)
+uint32_t starts_of_self(const char *state_dir)
 {
 	char path[PATH_MAX];
 	struct entry self;
 	struct list list;
-	size_t count;
+	size_t count, at;
 
 	if (!make_path(state_dir, path))
-		return false;
+		return 0;
 	count = read_list(path, &list);
-	return count && read_self(&self) && find(&list, count, &self) < count;
+	if (!count || !read_self(&self))
+		return 0;
+	at = find(&list, count, &self);
+	return at < count ? list.entries[at].reasons : 0;
 }
 
 static int write_list(const char *path, const struct list *list, size_t count)
@@ -112,12 +116,13 @@ static int write_list(const char *path, const struct list *list, size_t count)
 	return error;
 }
 
-int starts_note_self(const char *state_dir, bool is_listed)
+int starts_note_self(const char *state_dir, uint32_t reason, bool is_listed)
 {
 	struct list list = {0};
 	char path[PATH_MAX];
 	struct entry self;
 	size_t count, at;
+	uint32_t before;
 
 	if (!make_path(state_dir, path))
 		return -ENAMETOOLONG;
@@ -125,13 +130,15 @@ int starts_note_self(const char *state_dir, bool is_listed)
 		return -ENOENT;
 	count = read_list(path, &list);
 	at = find(&list, count, &self);
-	if (is_listed ? count && !at : at == count)
+	before = at < count ? list.entries[at].reasons : 0;
+	self.reasons = is_listed ? before | reason : before & ~reason;
+	if (self.reasons == before && (!is_listed || !at))
 		return 0;
 	/* To the front, or out. */
 	if (at == count)
 		count = count < STARTS_MAX ? count + 1 : count;
 	at = at < count ? at : count - 1;
-	if (is_listed) {
+	if (self.reasons) {
 		memmove(list.entries + 1, list.entries, at * sizeof(*list.entries));
 		list.entries[0] = self;
 	} else {

@@ -26,19 +26,19 @@ static void remove_folder(void)
 
 Test(starts, lists_and_removes, .init = make_folder, .fini = remove_folder)
 {
-	cr_assert_not(starts_has_self(folder));
-	cr_assert_eq(starts_note_self(folder, false), 0);
+	cr_assert_not(starts_of_self(folder));
+	cr_assert_eq(starts_note_self(folder, STARTS_SPECULATION, false), 0);
 	cr_assert_eq(access(path, F_OK), -1);
-	cr_assert_eq(starts_note_self(folder, true), 0);
-	cr_assert(starts_has_self(folder));
-	cr_assert_eq(starts_note_self(folder, false), 0);
-	cr_assert_not(starts_has_self(folder));
+	cr_assert_eq(starts_note_self(folder, STARTS_SPECULATION, true), 0);
+	cr_assert(starts_of_self(folder));
+	cr_assert_eq(starts_note_self(folder, STARTS_SPECULATION, false), 0);
+	cr_assert_not(starts_of_self(folder));
 }
 
 /* Others' entries, as many as there is room for. */
 static void fill(size_t count)
 {
-	unsigned long long words[1 + 2 * STARTS_MAX] = {0x3153545241545348ULL};
+	unsigned long long words[1 + 2 * STARTS_MAX] = {0x3253545241545348ULL};
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
 	for (size_t i = 1; i <= 2 * count; i++)
@@ -54,9 +54,9 @@ Test(starts, is_bounded, .init = make_folder, .fini = remove_folder)
 
 	for (size_t count = STARTS_MAX - 1; count <= STARTS_MAX; count++) {
 		fill(count);
-		cr_assert_not(starts_has_self(folder));
-		cr_assert_eq(starts_note_self(folder, true), 0);
-		cr_assert(starts_has_self(folder));
+		cr_assert_not(starts_of_self(folder));
+		cr_assert_eq(starts_note_self(folder, STARTS_SPECULATION, true), 0);
+		cr_assert(starts_of_self(folder));
 		cr_assert_eq(stat(path, &status), 0);
 		cr_assert_eq(status.st_size, 8 + 16 * STARTS_MAX);
 	}
@@ -64,17 +64,29 @@ Test(starts, is_bounded, .init = make_folder, .fini = remove_folder)
 
 Test(starts, what_is_damaged_or_not_ours_lists_nothing, .init = make_folder, .fini = remove_folder)
 {
-	cr_assert_eq(starts_note_self(folder, true), 0);
+	cr_assert_eq(starts_note_self(folder, STARTS_SPECULATION, true), 0);
 	chmod(path, 0622);
-	cr_assert_not(starts_has_self(folder));
+	cr_assert_not(starts_of_self(folder));
 	chmod(path, 0600);
-	cr_assert(starts_has_self(folder));
+	cr_assert(starts_of_self(folder));
 	for (off_t size = 23; size >= 0; size--) {
 		cr_assert_eq(truncate(path, size), 0);
-		cr_assert_not(starts_has_self(folder));
+		cr_assert_not(starts_of_self(folder));
 	}
 	unlink(path);
 	cr_assert_eq(symlink("/proc/self/exe", path), 0);
-	cr_assert_not(starts_has_self(folder));
-	cr_assert_not(starts_has_self("relative"));
+	cr_assert_not(starts_of_self(folder));
+	cr_assert_not(starts_of_self("relative"));
+}
+
+Test(starts, a_reason_leaves_the_other, .init = make_folder, .fini = remove_folder)
+{
+	cr_assert_eq(starts_note_self(folder, STARTS_FILES, true), 0);
+	cr_assert_eq(starts_of_self(folder), STARTS_FILES);
+	cr_assert_eq(starts_note_self(folder, STARTS_SPECULATION, true), 0);
+	cr_assert_eq(starts_of_self(folder), STARTS_FILES | STARTS_SPECULATION);
+	cr_assert_eq(starts_note_self(folder, STARTS_SPECULATION, false), 0);
+	cr_assert_eq(starts_of_self(folder), STARTS_FILES);
+	cr_assert_eq(starts_note_self(folder, STARTS_FILES, false), 0);
+	cr_assert_eq(starts_of_self(folder), 0);
 }
