@@ -202,7 +202,7 @@ static void *run(void *unused)
 {
 	if (unshare_descriptors() && read_list() && is_cold()) {
 		__atomic_add_fetch(&users, 1, __ATOMIC_SEQ_CST);
-		if (threads_start(run_whole))
+		if (threads_start(run_whole, NULL))
 			drop();
 		read_files(false);
 	}
@@ -229,7 +229,7 @@ void read_ahead_begin(void)
 		list = mmap(NULL, sizeof(*list), PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		users = 1;
-		if (list != MAP_FAILED && threads_start(run))
+		if (list != MAP_FAILED && threads_start(run, NULL))
 			drop();
 	}
 	errno = kept;

@@ -243,7 +243,7 @@ void touched_end(void)
 {
 	if (!observe_is_on() || !observe_has_context())
 		return;
-	if (speculation_read(&state) == LEARNED_NOT && !threads_start(run))
+	if (speculation_read(&state) == LEARNED_NOT && !threads_start(run, NULL))
 		speculation_wait(&has_ended, 0, EXIT_LIMIT_US);
 	speculation_wait(&state, LEARNED_BUSY, EXIT_LIMIT_US);
 }

@@ -40,7 +40,7 @@ def drop(path):
 
 
 class ReadAhead(SpeculationTest):
-    """A program that opens a library of 16 MiB in the run it is learned from, and not in the next."""
+    """A program that opens a library of 16 MiB in the run it is learned from, not in the next."""
     LEARNED = None
 
     def setUp(self):
