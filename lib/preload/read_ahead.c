@@ -27,6 +27,9 @@
 #define WHO_THREAD 1  /* IOPRIO_WHO_PROCESS: one thread */
 #define LOWEST_BEST_EFFORT ((2 << 13) | 7)
 
+#define PIECE (UINT64_C(2) << 20)
+#define WINDOW (UINT64_C(4) << 20)
+
 /* So many files are looked at before anything is read: all in memory means a warm start. */
 #define SAMPLES 48u
 
@@ -78,16 +81,34 @@ static int open_file(const struct files_file *file)
 	return -1;
 }
 
-static void read_ranges(const struct files_file *file, int fd)
+/* Asks for a piece of a file. Not every scheduler knows priorities, so no more than a window is
+ * ever under way: what the program itself reads meanwhile waits for that at most. */
+static void ask(int fd, uint64_t offset, uint64_t size, uint64_t *under_way)
+{
+	char byte;
+
+	posix_fadvise(fd, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
+	*under_way += size;
+	if (*under_way < WINDOW)
+		return;
+	/* Waits until it has come. */
+	if (pread(fd, &byte, 1, (off_t)(offset + size - 1)) < 0) {
+		/* then it does not come */
+	}
+	*under_way = 0;
+}
+
+static void read_ranges(const struct files_file *file, int fd, uint64_t *under_way)
 {
 	for (uint32_t i = 0; i < file->range_count; i++) {
 		const struct files_range *range = &files.ranges[file->range_first + i];
-		uint64_t offset = (uint64_t)range->first * FILES_UNIT;
+		uint64_t at = (uint64_t)range->first * FILES_UNIT,
+			 end = at + (uint64_t)range->count * FILES_UNIT;
 
-		if (is_resident(fd, offset) == 1)
+		if (is_resident(fd, at) == 1)
 			continue;
-		posix_fadvise(
-			fd, (off_t)offset, (off_t)range->count * FILES_UNIT, POSIX_FADV_WILLNEED);
+		for (; at < end; at += PIECE)
+			ask(fd, at, end - at < PIECE ? end - at : PIECE, under_way);
 	}
 }
 
@@ -110,18 +131,20 @@ static void look_at_source(const struct files_file *file)
 	status_of_path(path, &status);
 }
 
-static void read_whole(const struct files_file *file, int fd)
+static void read_whole(const struct files_file *file, int fd, uint64_t *under_way)
 {
 	uint64_t size = file->size < FILES_WHOLE_MAX ? file->size : FILES_WHOLE_MAX;
 
 	if (is_resident(fd, 0) == 1)
 		return;
-	posix_fadvise(fd, 0, (off_t)size, POSIX_FADV_WILLNEED);
+	ask(fd, 0, size, under_way);
 	look_at_source(file);
 }
 
 static void read_files(bool is_whole)
 {
+	uint64_t under_way = 0;
+
 	syscall(SYS_ioprio_set, WHO_THREAD, 0, LOWEST_BEST_EFFORT);
 	for (uint32_t i = 0; i < files.head->file_count; i++) {
 		const struct files_file *file = &files.files[i];
@@ -130,9 +153,9 @@ static void read_files(bool is_whole)
 		if (fd < 0)
 			continue;
 		if (is_whole)
-			read_whole(file, fd);
+			read_whole(file, fd, &under_way);
 		else
-			read_ranges(file, fd);
+			read_ranges(file, fd, &under_way);
 		close(fd);
 	}
 }
