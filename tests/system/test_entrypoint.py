@@ -79,9 +79,15 @@ class Entrypoint(harness.SystemTest):
         return self.run_program(*self.around, harness.HEARTH, "entrypoint", *words,
                                 env=env, **options)
 
+    @staticmethod
+    def heed_hangups():
+        """What nohup starts ignores them, and so would all that it starts."""
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
     def start(self, *words):
         process = subprocess.Popen([*self.around, harness.HEARTH, "entrypoint", *words],
                                    env=self.env, stdin=subprocess.DEVNULL,
+                                   preexec_fn=self.heed_hangups,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.wait)
         self.addCleanup(process.stdout.close)
