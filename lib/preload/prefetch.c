@@ -317,14 +317,14 @@ static bool has_ready(void)
 	return false;
 }
 
-/* A module has gone with its context. */
-static void unload(struct prefetch_image *image)
+/* A module has gone with its context. False where it is somebody's. */
+static bool unload(struct prefetch_image *image)
 {
 	if (!enter_to_unload())
-		return;
+		return false;
 	if (!speculation_change(&image->state, PREFETCH_READY, PREFETCH_GONE)) {
 		leave();
-		return;
+		return false;
 	}
 	if (prefetch_is_library(image))
 		driver.unload_library(image->handle);
@@ -332,10 +332,13 @@ static void unload(struct prefetch_image *image)
 		driver.unload_module(image->handle);
 	leave();
 	prefetch_close(image, 0);
+	return true;
 }
 
 void prefetch_give_back(uint64_t after_us)
 {
+	uint32_t count = 0;
+
 	while (has_ready()) {
 		uint64_t end_us = __atomic_load_n(&prefetch.last_us, __ATOMIC_RELAXED) + after_us,
 			 now_us = clock_monotonic_us();
@@ -349,5 +352,7 @@ void prefetch_give_back(uint64_t after_us)
 	}
 	for (uint32_t i = 0; i < prefetch.count; i++)
 		if (speculation_read(&prefetch.images[i].state) == PREFETCH_READY)
-			unload(&prefetch.images[i]);
+			count += unload(&prefetch.images[i]);
+	if (count)
+		log_info("prefetch: %u images are given back", count);
 }

@@ -25,3 +25,6 @@ int steps_random(const char *step, const char *value);
 /* How many images the opened library has; how many were loaded so far. */
 int steps_image_count(void);
 int steps_slot_count(void);
+
+/* The context that they were loaded into has ended. */
+void steps_forget_modules(void);

@@ -11,17 +11,22 @@
  *   launch=S func=S twice=S          what was loaded S-th: its kernel, used
  *   unload=S      the same is unloaded
  *   capture=S     its kernel is captured and launched as a graph
+ *   fault=S       its kernel that goes wrong
+ *   loads=N       N threads load all images at once
+ *   maps          how often the library of images is mapped
  *   wrong         loads and unloads what is none */
 #include "driver_steps.h"
 
+#include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 #define P(pointer) ((uint64_t)(uintptr_t)(pointer))
 #define MAX_SLOTS 256
 #define COUNT 64
 #define NAME_SIZE 64
 #define PRESERVED 1
+#define MAX_THREADS 16
+#define MAX_IMAGES 16
 
 struct fat {
 	uint32_t magic;
@@ -264,6 +269,72 @@ static void ask_twice(int number)
 		!codes[2] && owner == slot->handle ? "right" : "none", codes[3], count);
 }
 
+void steps_forget_modules(void)
+{
+	for (int i = 0; i < slot_count; i++)
+		if (slots[i].is_module)
+			slots[i].handle = 0;
+}
+
+static void go_wrong(int number)
+{
+	const struct slot *slot = slot_of(number);
+	uint64_t function = 0;
+	int codes[3];
+
+	codes[0] = find(slot, "fault", 0, &function);
+	codes[1] = launch(function, 0, NULL);
+	codes[2] = STEPS_CALL(cuCtxSynchronize, 0);
+	printf("fault %d: %d %d %d\n", number, codes[0], codes[1], codes[2]);
+}
+
+static uint64_t loaded[MAX_THREADS][MAX_IMAGES];
+
+static void *load_all(void *row)
+{
+	int failed = 0;
+
+	for (int i = 0; i < image_count; i++)
+		failed += load_library(&((uint64_t *)row)[i], &wrappers[i], PRESERVED, 1) != 0;
+	return (void *)(intptr_t)failed;
+}
+
+/* No two of them may get the same library. */
+static void load_at_once(int count)
+{
+	pthread_t threads[MAX_THREADS];
+	int failed = 0, same = 0, unloaded = 0;
+
+	for (int i = 0; i < count; i++)
+		pthread_create(&threads[i], NULL, load_all, loaded[i]);
+	for (int i = 0; i < count; i++) {
+		void *outcome;
+
+		pthread_join(threads[i], &outcome);
+		failed += (int)(intptr_t)outcome;
+	}
+	for (int i = 0; i < count * image_count; i++)
+		for (int j = 0; j < i; j++)
+			same += loaded[i / image_count][i % image_count] ==
+				loaded[j / image_count][j % image_count];
+	for (int i = 0; i < count * image_count; i++)
+		unloaded += !STEPS_CALL(cuLibraryUnload, loaded[i / image_count][i % image_count]);
+	printf("loads: %d failed, %d the same, %d unloaded\n", failed, same, unloaded);
+}
+
+static void show_maps(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	int count = 0;
+
+	while (maps && fgets(line, sizeof(line), maps))
+		count += strstr(line, "image_plugin") != NULL;
+	if (maps)
+		fclose(maps);
+	printf("maps: %d\n", count);
+}
+
 static void do_wrong(void)
 {
 	static const char garbage[] = "garbage, at that, and long enough to be looked at";
@@ -305,6 +376,12 @@ int steps_images(const char *step, const char *value)
 		capture(atoi(value));
 	else if (!strcmp(step, "unload"))
 		unload(atoi(value));
+	else if (!strcmp(step, "fault"))
+		go_wrong(atoi(value));
+	else if (!strcmp(step, "loads"))
+		load_at_once(atoi(value));
+	else if (!strcmp(step, "maps"))
+		show_maps();
 	else if (!strcmp(step, "wrong"))
 		do_wrong();
 	else

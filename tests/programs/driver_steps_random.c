@@ -61,6 +61,10 @@ int steps_random(const char *step, const char *value)
 		choose(random_step, random_value);
 		if (!steps_driver(random_step, random_value))
 			steps_images(random_step, random_value);
+		/* What a handle of theirs would lead to is chance. */
+		if (!strcmp(random_step, "reset") || !strcmp(random_step, "release") ||
+			!strcmp(random_step, "destroy"))
+			steps_forget_modules();
 	}
 	return 1;
 }

@@ -1,5 +1,5 @@
 /* Images as nvcc leaves them in a library: fat binaries in a section without relocations, and for
- * each a wrapper that points to it. Every image has three kernels. Linked at PLUGIN_NUMBER, so that
+ * each a wrapper that points to it. Every image has four kernels. Linked at PLUGIN_NUMBER, so that
  * several files of this source differ in what their kernels are called. */
 #include <stdint.h>
 
@@ -21,7 +21,8 @@ struct wrapper {
 
 #define IMAGE_TEXT(number, size)                                                                   \
 	"SIMCUDA1\nsize " #size "\nkernel fill" SUFFIX #number                                     \
-	" fill\nkernel scale" SUFFIX #number " scale\nkernel spin" SUFFIX #number " spin\n"
+	" fill\nkernel scale" SUFFIX #number " scale\nkernel spin" SUFFIX #number                  \
+	" spin\nkernel fault" SUFFIX #number " fault\n"
 #define IMAGE(number, bytes)                                                                       \
 	static const struct fat fat_##number                                                       \
 		__attribute__((section(".nv_fatbin"), aligned(8))) = {0xba55ed50u, 1, 16,          \
