@@ -19,6 +19,9 @@ typedef struct CUkern_st *CUkernel;
 #define CUDA_ERROR_STUB_LIBRARY 34
 #define CUDA_ERROR_NOT_FOUND 500
 
+/* CUlibraryOption: the caller keeps the image as long as the library lives. */
+#define CU_LIBRARY_BINARY_IS_PRESERVED 1
+
 /* cuGetProcAddress flags (CUdriverProcAddress_flags). */
 #define CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM 2u
 

@@ -105,13 +105,18 @@ void image_call_options(const struct image_call *call, struct image *ret_image)
 	if (ret_image->flags & IMAGE_HAS_MORE_OPTIONS)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
-		/* What a value points to, if it does, is not known here. */
-		if ((uintptr_t)call->values[i] > UINT32_MAX) {
+		uintptr_t value = (uintptr_t)call->values[i];
+
+		/* A truth value: the runtime passes 1, and no driver follows that. */
+		if (call->options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
+			value = value != 0;
+		/* What another value points to, if it does, is not known here. */
+		if (value > UINT32_MAX) {
 			ret_image->flags |= IMAGE_HAS_MORE_OPTIONS;
 			return;
 		}
 		ret_image->options[i].option = (uint32_t)call->options[i];
-		ret_image->options[i].value = (uint32_t)(uintptr_t)call->values[i];
+		ret_image->options[i].value = (uint32_t)value;
 	}
 	ret_image->option_count = count;
 }

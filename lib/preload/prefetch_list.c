@@ -13,9 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* CUlibraryOption: the caller keeps the image as long as the library lives. */
-#define CU_LIBRARY_BINARY_IS_PRESERVED 1
-
 /* Bytes of images from the heap that are held. */
 static uint64_t held_bytes;
 

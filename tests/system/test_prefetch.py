@@ -42,6 +42,10 @@ class Kinds(PrefetchTest):
                       "heapmod=0", "optlib=0,0,0", "optlib=0,1,0", *(f"launch={i}" for i in range(9)),
                       taken=0)
 
+    def test_that_an_image_is_kept_is_true_or_not(self):
+        """Some pass a pointer for true."""
+        self.prefetch("optlib=0,1,140737488355328", "launch=0", "optlib=3,1,0", taken=1)
+
     def test_the_records_say_so(self):
         done = self.prefetch("lib=0", "mod=3", "lib=0", SIMCUDA_TIME="library_mib=40,kernel=0",
                              SIMCUDA_SPEED="1", start=("sleep=2500", *START))
