@@ -90,6 +90,11 @@ class Judged(unittest.TestCase):
         row = self.judged(end(status=-11, stderr=b"crash: signal 11, code 1\n  at 1\n"))
         self.assertEqual(row["crashes"][0]["stderr"], ["crash: signal 11, code 1", "  at 1"])
 
+    def test_a_childs_record_is_not_the_programs(self):
+        own = end(how="squashed")
+        own.records.insert(0, {"event": "call", "call": "cuInit", "how": "warm", "pid": 8})
+        self.assertEqual(own.how("cuInit"), "squashed")
+
     def test_waited_until_the_first_result(self):
         self.assertEqual(end().waited_ms(), 1.5)
         self.assertEqual(end().waited_ms("cuMemFree_v2"), 0)

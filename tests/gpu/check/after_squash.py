@@ -13,6 +13,8 @@ WORKERS = 8
 TORCH_SECONDS = 150
 NATIVES = 2
 ROUNDS = 3  # of what takes no torch
+RECORD = ("pid", "call", "how", "at_us", "visible_us")
+KEPT_RECORDS = 20
 ALWAYS = {"HEARTH_SPECULATE": "always"}  # on a blank state: the first run of each
 
 
@@ -48,7 +50,8 @@ def run(context):
     with Stage(context) as stage:
         for name, (command, seconds) in _programs(stage, has_torch).items():
             native = Job(name, command, None, {}, seconds)
-            ours = native._replace(template=stage.blank, settings=ALWAYS, shows_crash=True)
+            ours = native._replace(template=stage.blank, settings=ALWAYS, shows_crash=True,
+                                   tells=True)
             jobs += [native] * NATIVES + [ours] * (1 if "torch" in name else ROUNDS)
         jobs.sort(key=lambda job: -job.seconds)
         ended = {}
@@ -58,6 +61,11 @@ def run(context):
         for name, (natives, ours) in ended.items():
             rows.append(judge(name, natives, ours))
             squashed = sum(end.how("cuInit") == "squashed" for end in ours)
+            rows[-1]["messages"] = [end.messages.splitlines() for end in ours]
+            if squashed < len(ours):
+                rows[-1]["calls"] = [[record.get(key) for key in RECORD] for record
+                                     in ours[0].records[:KEPT_RECORDS]]
+                print("      " + "\n      ".join(rows[-1]["messages"][0]))
             checks[f"{name}: {squashed} of {len(ours)} squashed, natively "
                    f"{natives[0].status}"] = (squashed == len(ours) and natives[0].status == 0)
         if not has_torch:

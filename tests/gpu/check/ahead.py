@@ -19,6 +19,7 @@ from .broker import Broker
 AHEAD = ("speculated", "adopted")
 GROUP_S = 160    # no run of a group begins later than this
 LEFT_OUT = "left out"
+OWN_LINE = b"hearth["  # begins each of Hearth's own messages
 SHOWN = 4        # differences of one row that are printed and kept
 CRASH_LINES = 80
 
@@ -34,6 +35,7 @@ class Job(NamedTuple):
     shows_crash: bool = False
     keeps_state: bool = False
     through_tool: bool = False
+    tells: bool = False  # Hearth's own messages are asked for, and kept apart
 
 
 class End(NamedTuple):
@@ -45,10 +47,13 @@ class End(NamedTuple):
     seconds: float
     records: list
     pid: int
+    messages: str = ""
 
     def how(self, call):
-        """How the first such call was served, None where there is no record of one."""
-        return next((record["how"] for record in self.records if record.get("call") == call), None)
+        """How the process's own first such call was served, None where there is no record of one;
+        its children write to the same log."""
+        return next((record["how"] for record in self.records if record.get("call") == call
+                     and record.get("pid", self.pid) == self.pid), None)
 
     def waited_ms(self, *calls):
         """What the program waited in these calls, or in all of them until its first result."""
@@ -114,6 +119,8 @@ class Stage:
             environment = self.broker.environment(HEARTH_LOG=str(folder / "log"), **own)
             if not job.through_tool:
                 environment["LD_PRELOAD"] = str(self.context.preload)
+            if job.tells:
+                environment["HEARTH_LOG_LEVEL"] = "debug"
             state = job.template
             if not job.keeps_state:
                 state = folder / "state"
@@ -148,8 +155,11 @@ class Stage:
         records = fidelity.read_log(folder / "log")
         own = str(folder).encode()
         shutil.rmtree(folder, ignore_errors=True)
+        lines = stderr.splitlines(keepends=True)
+        messages = [line for line in lines if job.tells and line.startswith(OWN_LINE)]
+        stderr = b"".join(line for line in lines if line not in messages)
         return End(status, stdout.replace(own, b"FOLDER"), stderr.replace(own, b"FOLDER"), seconds,
-                   records, process.pid)
+                   records, process.pid, b"".join(messages).decode(errors="replace"))
 
     def take_all(self, jobs, workers):
         """All of them, so many at a time; the ends in the jobs' order."""
