@@ -7,6 +7,7 @@
 #include "launch/keeper_status.h"
 #include "options.h"
 #include "report/load.h"
+#include "report/restarts.h"
 #include "report/show.h"
 
 #include <errno.h>
@@ -89,12 +90,17 @@ static int load_all(int count, char **paths, struct run_log *log)
 static int print_log(const struct run_log *log, unsigned wanted, bool is_json)
 {
 	size_t first = wanted && log->count > wanted ? log->count - wanted : 0;
+	bool is_next = false;
 
 	if (is_json)
 		return command_print_json(show_json(log, first), stdout);
 	for (size_t i = first; i < log->count; i++) {
-		if (i != first)
+		if (restarts_has_later(log, i))
+			continue;
+		if (is_next)
 			putchar('\n');
+		is_next = true;
+		restarts_print(log, first, i, stdout);
 		show_run(&log->runs[i], stdout);
 	}
 	if (fflush(stdout))

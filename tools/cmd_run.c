@@ -82,15 +82,28 @@ static int set_log(const char *path)
 	return check_log(given, path);
 }
 
+/* A Jupyter kernel is known by its notebook, its other runs by it too. */
+static const char *task_of(const struct request *request)
+{
+	const char *notebook = env_get(ENV_JPY_SESSION_NAME), *slash;
+
+	if (request->task || !notebook || env_get(ENV_HEARTH_TASK))
+		return request->task;
+	slash = strrchr(notebook, '/');
+	return slash ? slash + 1 : notebook;
+}
+
 static int set_environment(const struct request *request)
 {
 	char library[PATH_MAX];
 	struct wrap_error error;
+	const char *task;
 
 	if (wrap_find_library(sizeof(library), library, &error) ||
 		wrap_set_preload(library, &error))
 		return command_fail(CHILD_OWN_ERROR, "%s", error.text);
-	if (request->task && setenv("HEARTH_TASK", request->task, 1))
+	task = task_of(request);
+	if (task && setenv("HEARTH_TASK", task, 1))
 		return command_fail(CHILD_OWN_ERROR, "HEARTH_TASK: %s", strerror(errno));
 	return request->log ? set_log(request->log) : 0;
 }

@@ -17,6 +17,7 @@ static const struct command *const commands[] = {
 	&command_release,
 	&command_stop,
 	&command_doctor,
+	&command_jupyter,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -1,0 +1,168 @@
+"""`hearth jupyter`: kernelspecs wrapped and restored; a real jupyter_client and ipykernel, restarted
+under Hearth. These need PyPI, once per build."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+import harness
+
+SPEC = {"argv": ["python3", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": "Ümlaut", "language": "python", "metadata": {"debugger": True}}
+VENV = harness.BUILD / "jupyter-venv"
+RESTARTS = 10
+CONTEXT_SLACK_MIB = 16
+
+
+class Kernelspecs(harness.SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.data = self.dir / "environment/share/jupyter"
+        self.env["JUPYTER_PATH"] = f"relative:{self.data}"
+        self.spec = self.add(self.data, "python3")
+
+    def add(self, data, name, text=None):
+        folder = data / "kernels" / name
+        folder.mkdir(parents=True)
+        (folder / "kernel.json").write_text(text or json.dumps(SPEC, indent=1))
+        return folder / "kernel.json"
+
+    def jupyter(self, *words, status=0):
+        done = self.run_program(harness.HEARTH, "jupyter", *words)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout + done.stderr
+
+    def test_installed_and_restored(self):
+        before = self.spec.read_bytes()
+        self.assertIn(str(self.spec).encode(), self.jupyter("install"))
+        wrapped = json.loads(self.spec.read_text())
+        self.assertEqual(wrapped["argv"], [str(harness.HEARTH.resolve()), "run", "--", *SPEC["argv"]])
+        self.assertEqual(wrapped["display_name"], SPEC["display_name"])
+        self.assertTrue(wrapped["metadata"]["debugger"])
+        self.assertIn(b"is as it was", self.jupyter("uninstall"))
+        self.assertEqual(self.spec.read_bytes(), before)
+        self.assertEqual(os.listdir(self.spec.parent), ["kernel.json"])
+
+    def test_both_can_be_asked_for_twice(self):
+        before = self.spec.read_bytes()
+        self.jupyter("install")
+        once = self.spec.read_bytes()
+        self.assertIn(b"already", self.jupyter("install"))
+        self.assertEqual(self.spec.read_bytes(), once)
+        self.jupyter("uninstall")
+        self.assertIn(b"was not changed", self.jupyter("uninstall"))
+        self.assertEqual(self.spec.read_bytes(), before)
+
+    def test_a_kernelspec_that_was_written_anew_stays(self):
+        self.jupyter("install")
+        self.spec.write_text("{\"argv\": [\"new\"]}")
+        self.jupyter("uninstall")
+        self.assertEqual(self.spec.read_text(), "{\"argv\": [\"new\"]}")
+        self.assertEqual(os.listdir(self.spec.parent), ["kernel.json"])
+
+    def test_the_environments_own_python(self):
+        """Jupyter would have put its own in the place of a bare "python3"."""
+        python = self.dir / "environment/bin/python3"
+        python.parent.mkdir()
+        python.symlink_to(sys.executable)
+        self.jupyter("install")
+        self.assertEqual(json.loads(self.spec.read_text())["argv"][3], str(python))
+
+    def test_by_name_and_place(self):
+        del self.env["JUPYTER_PATH"]
+        self.env["HOME"] = str(self.dir)
+        self.add(self.dir / ".local/share/jupyter", "mine")
+        self.add(self.dir / "active/share/jupyter", "theirs")
+        self.jupyter("install", "--kernel", "mine")
+        self.jupyter("install", "--kernel", "theirs", status=1)
+        self.env["VIRTUAL_ENV"] = str(self.dir / "active")
+        self.jupyter("install", "--kernel", "theirs")
+
+    def test_what_cannot_be(self):
+        self.assertIn(b"'none'", self.jupyter("install", "--kernel", "none", status=1))
+        self.assertIn(b"'../x'", self.jupyter("install", "--kernel", "../x", status=2))
+        self.assertIn(b"'list'", self.jupyter("list", status=2))
+        for text in ("{", "[]", "{\"argv\": []}", "{\"argv\": [1]}", ""):
+            self.spec.write_text(text)
+            self.assertIn(b"not a kernelspec", self.jupyter("install", status=1))
+            self.assertEqual(self.spec.read_text(), text)
+            self.assertEqual(os.listdir(self.spec.parent), ["kernel.json"])
+
+    def test_the_task_is_the_notebook(self):
+        for more, task in (({}, b"work.ipynb"), ({"HEARTH_TASK": "mine"}, b"mine")):
+            done = self.run_program(harness.HEARTH, "run", "sh", "-c", "echo $HEARTH_TASK",
+                                    env={**self.env, "JPY_SESSION_NAME": "/a/work.ipynb", **more})
+            self.assertEqual(done.stdout, task + b"\n")
+        self.run_program(harness.HEARTH, "stop")
+
+
+def why_no_jupyter():
+    """Makes the environment once per build."""
+    if not (VENV / "made").exists():
+        shutil.rmtree(VENV, ignore_errors=True)
+        for words in ([sys.executable, "-m", "venv", VENV],
+                      [VENV / "bin/pip", "install", "--quiet", "--disable-pip-version-check",
+                       "ipykernel", "jupyter_client"]):
+            done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  check=False)
+            if done.returncode:
+                return done.stdout.strip()[-200:]
+        (VENV / "made").touch()
+    return None
+
+
+class Restarts(harness.SystemTest):
+    def setUp(self):
+        super().setUp()
+        reason = why_no_jupyter()
+        if reason:
+            self.skipTest(f"jupyter_client and ipykernel cannot be had: {reason}")
+        # A kernelspec of the test's own, in an environment whose python is the other's.
+        environment = self.dir / "environment"
+        shutil.copytree(VENV / "share/jupyter", environment / "share/jupyter")
+        (environment / "bin").mkdir()
+        for name in ("python", "python3"):
+            (environment / "bin" / name).write_text(f"#!/bin/sh\nexec {VENV}/bin/python \"$@\"\n")
+            (environment / "bin" / name).chmod(0o755)
+        self.env.update(JUPYTER_PATH=str(environment / "share/jupyter"), HOME=str(self.dir),
+                        LD_LIBRARY_PATH=str(harness.SIM.parent))
+        self.addCleanup(self.run_program, harness.HEARTH, "stop")
+        self.hearth("jupyter", "install")
+        self.hearth("doctor", "--prove")
+
+    def hearth(self, *words):
+        done = self.run_program(harness.HEARTH, *words)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_ten_restarts_five_by_sigkill(self):
+        done = self.run_program(VENV / "bin/python",
+                                harness.SOURCE / "tests/programs/jupyter_restarts.py", "python3",
+                                RESTARTS, "sim", timeout=240)
+        self.assertEqual(done.returncode, 0, done.stderr.decode()[-2000:])
+        seen = json.loads(done.stdout.splitlines()[-1])
+        starts = seen["starts"]
+        self.assertEqual((len(starts), sum(start["after_kill"] for start in starts)),
+                         (RESTARTS + 1, RESTARTS // 2))
+        self.assertFalse(any(start["failed"] for start in starts))
+        # One context lives at each time, and none at the end.
+        used = [start["used_mib"] for start in starts]
+        self.assertLessEqual(max(used) - min(used), CONTEXT_SLACK_MIB, used)
+        self.assertGreater(min(used), seen["baseline_mib"])
+        self.assertLessEqual(seen["after_mib"], seen["baseline_mib"] + CONTEXT_SLACK_MIB)
+        runs = json.loads(self.hearth("report", "--json", "-n", "99"))["runs"]
+        kernels = [run for run in runs if run["task"] == "work.ipynb"]
+        self.assertEqual(len(kernels), RESTARTS + 1)
+        ahead = [record["how"] for run in kernels[1:] for record in run["records"]
+                 if record["call"] == "cuInit"]
+        self.assertGreaterEqual(ahead.count("speculated"), RESTARTS - 2, ahead)
+        text = self.hearth("report", "-n", "99").decode()
+        self.assertIn(f"work.ipynb: started {RESTARTS + 1} times, ", text)
+        self.assertEqual(text.count("task work.ipynb"), 1)
+
+
+if __name__ == "__main__":
+    harness.main()

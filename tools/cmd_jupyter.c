@@ -1,0 +1,99 @@
+/* `hearth jupyter`: has a Jupyter kernel start under Hearth, or as before. Changes one file, its
+ * kernelspec, and keeps what was there beside it. */
+#include "command.h"
+#include "launch/kernelspec.h"
+#include "options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int find(const char *kernel, char ret_folder[PATH_MAX])
+{
+	int rc = kernelspec_find(kernel, ret_folder);
+
+	if (rc == -EINVAL)
+		return command_fail(COMMAND_USAGE, "--kernel: '%s' is no kernel's name", kernel);
+	if (rc)
+		return command_fail(COMMAND_FAILED,
+			"no kernelspec '%s' is to be found: `jupyter kernelspec list` shows those "
+			"there are",
+			kernel);
+	return COMMAND_OK;
+}
+
+static int tell(const char *what, const char *folder, int rc)
+{
+	if (rc == -EPROTO)
+		return command_fail(
+			COMMAND_FAILED, "%s/" KERNELSPEC_NAME ": not a kernelspec", folder);
+	if (rc < 0)
+		return command_fail(
+			COMMAND_FAILED, "%s/" KERNELSPEC_NAME ": %s", folder, strerror(-rc));
+	printf("%s/" KERNELSPEC_NAME ": %s\n", folder, what);
+	return fflush(stdout) ? COMMAND_FAILED : COMMAND_OK;
+}
+
+static int install(const char *folder)
+{
+	char self[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int rc;
+
+	if (length < 0)
+		return command_fail(COMMAND_FAILED, "/proc/self/exe: %s", strerror(errno));
+	self[length] = '\0';
+	rc = kernelspec_wrap(folder, self);
+	return tell(rc == KERNELSPEC_SAME ? "starts its kernel under Hearth already"
+					  : "starts its kernel under Hearth from now on",
+		folder, rc);
+}
+
+static int uninstall(const char *folder)
+{
+	int rc = kernelspec_unwrap(folder);
+
+	return tell(
+		rc == KERNELSPEC_SAME ? "was not changed by Hearth" : "is as it was", folder, rc);
+}
+
+static int run(int argc, char **argv)
+{
+	const char *kernel = "python3";
+	const struct option_row rows[] = {{.name = "kernel", .text = &kernel}, {0}};
+	char folder[PATH_MAX];
+	char **words;
+	int status = options_take(&command_jupyter, rows, WORDS_ANY, argc, argv, &words);
+
+	if (status != OPTIONS_TAKEN)
+		return status;
+	if (!words[0] || (strcmp(words[0], "install") && strcmp(words[0], "uninstall"))) {
+		command_fail(0, "jupyter: '%s' is neither install nor uninstall",
+			words[0] ? words[0] : "");
+		return command_usage(&command_jupyter);
+	}
+	if (words[1]) {
+		command_fail(0, "jupyter: '%s' is not expected", words[1]);
+		return command_usage(&command_jupyter);
+	}
+	status = find(kernel, folder);
+	if (status)
+		return status;
+	return !strcmp(words[0], "install") ? install(folder) : uninstall(folder);
+}
+
+const struct command command_jupyter = {
+	.name = "jupyter",
+	.arguments = "install | uninstall [--kernel NAME]",
+	.summary = "Have a Jupyter kernel start under Hearth, or as before",
+	.help = "  install        wrap the kernelspec: its kernels start by `hearth run`\n"
+		"  uninstall      put back what was there\n"
+		"  --kernel NAME  which one (default: python3)\n"
+		"\n"
+		"In reports the kernels of a notebook have its name for their task, and its "
+		"restarts are\n"
+		"shown together.\n",
+	.run = run,
+};
