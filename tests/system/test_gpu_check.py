@@ -94,7 +94,7 @@ class Masks(unittest.TestCase):
         self.assertIn("line 1", mask.first_difference(b"a\n", b"a"))
 
 
-class Rehearsal(harness.SystemTest):
+class TwoGpus(harness.SystemTest):
     def rehearse(self, *words):
         """A run of the tool itself on the simulated driver: its result of each group."""
         done = self.run_program(
