@@ -1,6 +1,6 @@
 """Restarts a Jupyter kernel again and again, each second time by SIGKILL, and has each use its GPU:
-`jupyter_restarts.py KERNEL RESTARTS sim|torch`. Prints JSON: for each start what the first use took,
-and the GPU memory used while the kernel lives; and that before and after all. Needs
+`jupyter_restarts.py KERNEL RESTARTS sim|torch`. Prints JSON: for each start what the first use
+took, and the GPU memory used while the kernel lives; and that before and after all. Needs
 jupyter_client."""
 import json
 import os
@@ -44,7 +44,8 @@ def used_mib(kind):
     if kind == "sim":
         words = [sys.executable, "-c", SIM_USED]
     else:
-        words = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits", "-i", "0"]
+        words = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits",
+                 "--id=0"]
     env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     return int(subprocess.run(words, env=env, stdout=subprocess.PIPE, check=True, text=True,
                               timeout=DEADLINE_S).stdout.split()[0])

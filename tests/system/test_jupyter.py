@@ -1,5 +1,5 @@
-"""`hearth jupyter`: kernelspecs wrapped and restored; a real jupyter_client and ipykernel, restarted
-under Hearth. These need PyPI, once per build."""
+"""`hearth jupyter`: kernelspecs wrapped and restored; a real jupyter_client and ipykernel,
+restarted under Hearth. These need PyPI, once per build."""
 import json
 import os
 import shutil
@@ -38,7 +38,8 @@ class Kernelspecs(harness.SystemTest):
         before = self.spec.read_bytes()
         self.assertIn(str(self.spec).encode(), self.jupyter("install"))
         wrapped = json.loads(self.spec.read_text())
-        self.assertEqual(wrapped["argv"], [str(harness.HEARTH.resolve()), "run", "--", *SPEC["argv"]])
+        self.assertEqual(wrapped["argv"],
+                         [str(harness.HEARTH.resolve()), "run", "--", *SPEC["argv"]])
         self.assertEqual(wrapped["display_name"], SPEC["display_name"])
         self.assertTrue(wrapped["metadata"]["debugger"])
         self.assertIn(b"is as it was", self.jupyter("uninstall"))

@@ -1,5 +1,5 @@
 """What a GPU machine without a network needs from outside, fetched into .deps/ beforehand:
-jansson's header and static library (Debian), and older CUDA runtimes (PyPI)."""
+jansson's header and static library (Debian), older CUDA runtimes, and Jupyter's kernel (PyPI)."""
 import shutil
 import subprocess
 import sys
@@ -15,6 +15,8 @@ JANSSON = "libjansson-dev"
 RUNTIMES = {"11.8": "nvidia-cuda-runtime-cu11==11.8.89",
             "12.1": "nvidia-cuda-runtime-cu12==12.1.105",
             "12.8": "nvidia-cuda-runtime-cu12==12.8.90"}
+JUPYTER = ("ipykernel", "jupyter_client")
+PYTHON = "3.12"  # the GPU machine's
 PLATFORMS = ("manylinux1_x86_64", "manylinux2014_x86_64", "manylinux_2_17_x86_64")
 
 
@@ -49,9 +51,18 @@ def _fetch_runtime(folder, version, wheel):
                 (place / Path(name).name).write_bytes(archive.read(name))
 
 
+def _fetch_wheels():
+    shutil.rmtree(DEPS / "wheels", ignore_errors=True)
+    command = [sys.executable, "-m", "pip", "download", "-q", "--only-binary=:all:",
+               "--python-version", PYTHON, "-d", str(DEPS / "wheels")]
+    for platform in (*PLATFORMS, "manylinux_2_28_x86_64"):
+        command += ["--platform", platform]
+    subprocess.run([*command, *JUPYTER], check=True)
+
+
 def fetch():
     """Fill .deps/; returns the exit status."""
-    print(f"gpu-check: fetching {JANSSON} and {', '.join(RUNTIMES.values())} into {DEPS}",
+    print(f"gpu-check: fetching {JANSSON} and {', '.join((*RUNTIMES.values(), *JUPYTER))} into {DEPS}",
           file=sys.stderr)
     DEPS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -59,6 +70,7 @@ def fetch():
             _fetch_jansson(Path(folder))
             for version, wheel in RUNTIMES.items():
                 _fetch_runtime(Path(folder), version, wheel)
+            _fetch_wheels()
         except (OSError, subprocess.CalledProcessError) as error:
             print(f"gpu-check: {error}", file=sys.stderr)
             return 1
