@@ -17,7 +17,9 @@ typedef struct CUkern_st *CUkernel;
 #define CUDA_ERROR_OUT_OF_MEMORY 2
 #define CUDA_ERROR_NOT_INITIALIZED 3
 #define CUDA_ERROR_STUB_LIBRARY 34
+#define CUDA_ERROR_INVALID_CONTEXT 201
 #define CUDA_ERROR_NOT_FOUND 500
+#define CUDA_ERROR_CONTEXT_IS_DESTROYED 709
 
 /* CUlibraryOption: the caller keeps the image as long as the library lives. */
 #define CU_LIBRARY_BINARY_IS_PRESERVED 1

@@ -8,6 +8,7 @@
 #include "preload/handlers.h"
 #include "preload/observe.h"
 #include "preload/prefetch.h"
+#include "preload/routed.h"
 
 /* How long the end of a context waits for a call that the speculative thread has in flight there.
  */
@@ -123,14 +124,24 @@ static CUresult release(enum driver_row row, CUdevice device)
 	return rc;
 }
 
+/* Are all references those of created contexts? Then the program has none to release. */
+static bool is_created_only(CUdevice device)
+{
+	int32_t created = routed_count(device);
+
+	return created && __atomic_load_n(references_on(device), __ATOMIC_SEQ_CST) <= created;
+}
+
 CUresult handle_cuDevicePrimaryCtxRelease(CUdevice device)
 {
-	return release(ROW_cuDevicePrimaryCtxRelease, device);
+	return is_created_only(device) ? CUDA_SUCCESS
+				       : release(ROW_cuDevicePrimaryCtxRelease, device);
 }
 
 CUresult handle_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-	return release(ROW_cuDevicePrimaryCtxRelease_v2, device);
+	return is_created_only(device) ? CUDA_ERROR_INVALID_CONTEXT
+				       : release(ROW_cuDevicePrimaryCtxRelease_v2, device);
 }
 
 CUresult handle_cuDevicePrimaryCtxReset(CUdevice device)
@@ -146,9 +157,18 @@ CUresult handle_cuDevicePrimaryCtxReset_v2(CUdevice device)
 static CUresult destroy(enum driver_row row, CUcontext context)
 {
 	CUresult (*real)(CUcontext) = (CUresult(*)(CUcontext))route_real(row);
-	bool is_halted = halt_if(context && prefetch_is_in(context));
-	CUresult rc = real(context);
+	CUdevice device = routed_end(context);
+	bool is_halted;
+	CUresult rc;
 
+	if (device >= 0)
+		return release(ROW_cuDevicePrimaryCtxRelease_v2, device);
+	/* Where the program has retained the primary context, that is what the handle means. */
+	if (routed_was(context, &device) &&
+		!__atomic_load_n(references_on(device), __ATOMIC_SEQ_CST))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	is_halted = halt_if(context && prefetch_is_in(context));
+	rc = real(context);
 	if (is_halted)
 		prefetch_resume();
 	return rc;
@@ -235,6 +255,27 @@ CUresult context_create(uintptr_t real, uint32_t version, CUcontext *ret_handle,
 	}
 }
 
+/* A context by flags and device alone: routed, or made ahead. False where the driver is to make it;
+ * `ret_how` says also then how it came to be. */
+static bool make_plain(CUcontext *ret_context, const struct profile_context *made, CUresult *ret_rc,
+	enum hearth_how *ret_how, uint64_t *ret_hidden_us)
+{
+	enum claim claim = CLAIM_NOTHING;
+
+	if (routed_is_wanted(made->flags, made->device)) {
+		*ret_rc = routed_create(
+			ret_context, made->flags, made->device, &claim, ret_hidden_us);
+		if (!*ret_rc)
+			__atomic_fetch_add(references_on(made->device), 1, __ATOMIC_SEQ_CST);
+		*ret_how = how_of(claim, HEARTH_SPECULATED);
+		return true;
+	}
+	claim = claim_created(made->version, made->flags, made->device, ret_context, ret_hidden_us);
+	*ret_how = how_of(claim, HEARTH_ADOPTED);
+	*ret_rc = CUDA_SUCCESS;
+	return claim == CLAIM_COMMITTED;
+}
+
 /* For an entry that makes a context. TYPES are its parameters with their parentheses, ARGUMENTS the
  * same without types; IS_PLAIN where it takes flags and a device alone, so that one made ahead can
  * be it. */
@@ -243,17 +284,20 @@ CUresult context_create(uintptr_t real, uint32_t version, CUcontext *ret_handle,
 	{                                                                                          \
 		struct first_call call;                                                            \
 		bool is_first = first_call_begin_on(&call, ROW_##symbol, device);                  \
+		bool is_plain = context && (IS_PLAIN);                                             \
+		struct profile_context made = {                                                    \
+			PROFILE_CREATED, is_plain ? (VERSION) : 0, flags, device};                 \
+		CUresult(*real) TYPES;                                                             \
+		enum hearth_how how;                                                               \
 		uint64_t hidden_us = 0;                                                            \
-		enum claim claim = context && (IS_PLAIN) ? claim_created(VERSION, flags, device,   \
-								   context, &hidden_us)            \
-							 : CLAIM_NOTHING;                          \
-		CUresult(*real) TYPES = (CUresult(*) TYPES)route_real(ROW_##symbol);               \
-		CUresult rc = claim == CLAIM_COMMITTED ? CUDA_SUCCESS : real ARGUMENTS;            \
+		CUresult rc;                                                                       \
                                                                                                    \
+		if (!is_plain || !make_plain(context, &made, &rc, &how, &hidden_us)) {             \
+			real = (CUresult(*) TYPES)route_real(ROW_##symbol);                        \
+			rc = real ARGUMENTS;                                                       \
+		}                                                                                  \
 		if (is_first)                                                                      \
-			end_creation(&call, rc, how_of(claim, HEARTH_ADOPTED), hidden_us,          \
-				&(struct profile_context){PROFILE_CREATED,                         \
-					(IS_PLAIN) ? (VERSION) : 0, flags, device});               \
+			end_creation(&call, rc, is_plain ? how : HEARTH_COLD, hidden_us, &made);   \
 		return rc;                                                                         \
 	}
 

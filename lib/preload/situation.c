@@ -154,8 +154,7 @@ int situation_read(const char *driver, struct situation *ret_situation)
 	const struct identity *self = situation_identity();
 	struct situation situation = {
 		.mode = settings->speculate,
-		/* cuCtxCreate is not routed to the primary context, so that one is not made. */
-		.contexts = settings->contexts == CONTEXT_ADOPT ? CONTEXT_ADOPT : CONTEXT_NATIVE,
+		.contexts = settings->contexts,
 		.give_back_us = settings->give_back_us,
 		.kind = self ? self->kind : IDENTITY_EXECUTABLE,
 	};

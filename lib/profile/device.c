@@ -114,7 +114,8 @@ static void choose_contexts(const struct situation *situation, struct device_dec
 		if (context.kind == PROFILE_CREATED && situation->contexts == CONTEXT_NATIVE)
 			continue;
 		if (context.kind == PROFILE_CREATED && situation->contexts == CONTEXT_PRIMARY)
-			context = plain;
+			context = (struct profile_context){
+				.kind = PROFILE_PRIMARY, .flags = context.flags};
 		add_context(decision, &context);
 	}
 }
