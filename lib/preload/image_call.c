@@ -26,19 +26,31 @@ void image_call_begin(struct image_call *ret_call, enum image_entry entry, const
 	ret_call->is_looked_at = ret_call->is_known = false;
 }
 
+/* Byte by byte: what does not begin like it may be shorter. */
+static bool begins_with(const void *code, uint32_t magic)
+{
+	const unsigned char *bytes = code;
+	unsigned char wanted[sizeof(magic)];
+
+	memcpy(wanted, &magic, sizeof(magic));
+	for (size_t i = 0; i < sizeof(magic); i++)
+		if (bytes[i] != wanted[i])
+			return false;
+	return true;
+}
+
 static enum image_form form_of(const void *code)
 {
-	uint32_t magic;
+	uint32_t elf;
 
-	/* Text may be shorter than a magic number. */
+	memcpy(&elf, ELFMAG, sizeof(elf));
 	if (image_is_text(code))
 		return IMAGE_TEXT;
-	memcpy(&magic, code, sizeof(magic));
-	if (magic == FATBIN_WRAPPER_MAGIC)
+	if (begins_with(code, FATBIN_WRAPPER_MAGIC))
 		return IMAGE_WRAPPED;
-	if (magic == FATBIN_MAGIC)
+	if (begins_with(code, FATBIN_MAGIC))
 		return IMAGE_FATBIN;
-	return memcmp(code, ELFMAG, SELFMAG) ? IMAGE_FORM_NONE : IMAGE_ELF;
+	return begins_with(code, elf) ? IMAGE_ELF : IMAGE_FORM_NONE;
 }
 
 static uint64_t fatbin_size(const void *data)
