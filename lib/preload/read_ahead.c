@@ -4,6 +4,8 @@
  * themselves; the program's end does not wait for them. */
 #include "preload/read_ahead.h"
 
+#include "base/clock.h"
+#include "base/resident.h"
 #include "base/status.h"
 #include "preload/situation.h"
 #include "preload/threads.h"
@@ -16,17 +18,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 /* linux/close_range.h, linux/fs.h and linux/ioprio.h, which older headers lack. */
 #define UNSHARE_DESCRIPTORS 2u /* CLOSE_RANGE_UNSHARE */
 #define NUMBER_CLOSE_RANGE 436 /* x86-64 */
-#define NUMBER_PREADV2 327
-#define NOT_WAITING 8 /* RWF_NOWAIT */
-#define WHO_THREAD 1  /* IOPRIO_WHO_PROCESS: one thread */
+#define WHO_THREAD 1           /* IOPRIO_WHO_PROCESS: one thread */
 #define LOWEST_BEST_EFFORT ((2 << 13) | 7)
 
+#define DISK_US 100 /* no disk is faster, and memory is */
 #define PIECE (UINT64_C(2) << 20)
 #define WINDOW (UINT64_C(4) << 20)
 
@@ -48,67 +48,63 @@ static void drop(void)
 		munmap(list, sizeof(*list));
 }
 
-/* Is the byte there in memory? A negative errno where the file system cannot tell without reading;
- * then it is to be read: of what is in memory the kernel reads nothing. */
-static int is_resident(int fd, uint64_t offset)
-{
-	char byte;
-	struct iovec place = {&byte, 1};
-	long got = syscall(NUMBER_PREADV2, fd, &place, 1UL, offset, 0UL, NOT_WAITING);
-
-	if (got >= 0)
-		return 1; /* also beyond the end: there is nothing to read */
-	return errno == EAGAIN ? 0 : -errno;
-}
-
-/* Opens a file if it is still the one of the list; -1 otherwise. */
-static int open_file(const struct files_file *file)
-{
-	char path[PATH_MAX];
+/* A file of the list. */
+struct target {
+	const struct files_file *file;
 	struct stat status;
 	int fd;
+};
+
+/* Opens a file if it is still the one of the list. The caller closes it. */
+static bool open_target(const struct files_file *file, struct target *ret_target)
+{
+	char path[PATH_MAX];
 
 	if (!files_path(&files, file, path))
-		return -1;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -1;
-	if (!status_of_fd(fd, &status) && S_ISREG(status.st_mode) &&
-		(uint64_t)status.st_size == file->size)
-		return fd;
+		return false;
+	ret_target->file = file;
+	ret_target->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (ret_target->fd < 0)
+		return false;
+	if (!status_of_fd(ret_target->fd, &ret_target->status) &&
+		S_ISREG(ret_target->status.st_mode) &&
+		(uint64_t)ret_target->status.st_size == file->size)
+		return true;
 	__atomic_store_n(&is_stale, 1, __ATOMIC_RELAXED);
-	close(fd);
-	return -1;
+	close(ret_target->fd);
+	return false;
 }
 
-/* Asks for a piece of a file. Not every scheduler knows priorities, so no more than a window is
- * ever under way: what the program itself reads meanwhile waits for that at most. */
-static void ask(int fd, uint64_t offset, uint64_t size, uint64_t *under_way)
+/* Asks for a piece of a file that is not in memory, as far as that is known; of what is there the
+ * kernel reads nothing. Not every scheduler knows priorities, so no more than a window is ever
+ * under way: what the program itself reads meanwhile waits for that at most. */
+static bool ask(const struct target *target, uint64_t offset, uint64_t size, uint64_t *under_way)
 {
 	char byte;
 
-	posix_fadvise(fd, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
+	if (resident_page(target->fd, &target->status, offset) == 1)
+		return false;
+	posix_fadvise(target->fd, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
 	*under_way += size;
 	if (*under_way < WINDOW)
-		return;
+		return true;
 	/* Waits until it has come. */
-	if (pread(fd, &byte, 1, (off_t)(offset + size - 1)) < 0) {
+	if (pread(target->fd, &byte, 1, (off_t)(offset + size - 1)) < 0) {
 		/* then it does not come */
 	}
 	*under_way = 0;
+	return true;
 }
 
-static void read_ranges(const struct files_file *file, int fd, uint64_t *under_way)
+static void read_ranges(const struct target *target, uint64_t *under_way)
 {
-	for (uint32_t i = 0; i < file->range_count; i++) {
-		const struct files_range *range = &files.ranges[file->range_first + i];
+	for (uint32_t i = 0; i < target->file->range_count; i++) {
+		const struct files_range *range = &files.ranges[target->file->range_first + i];
 		uint64_t at = (uint64_t)range->first * FILES_UNIT,
 			 end = at + (uint64_t)range->count * FILES_UNIT;
 
-		if (is_resident(fd, at) == 1)
-			continue;
 		for (; at < end; at += PIECE)
-			ask(fd, at, end - at < PIECE ? end - at : PIECE, under_way);
+			ask(target, at, end - at < PIECE ? end - at : PIECE, under_way);
 	}
 }
 
@@ -131,32 +127,29 @@ static void look_at_source(const struct files_file *file)
 	status_of_path(path, &status);
 }
 
-static void read_whole(const struct files_file *file, int fd, uint64_t *under_way)
+static void read_whole(const struct target *target, uint64_t *under_way)
 {
-	uint64_t size = file->size < FILES_WHOLE_MAX ? file->size : FILES_WHOLE_MAX;
+	uint64_t size = target->file->size;
 
-	if (is_resident(fd, 0) == 1)
-		return;
-	ask(fd, 0, size, under_way);
-	look_at_source(file);
+	if (ask(target, 0, size < FILES_WHOLE_MAX ? size : FILES_WHOLE_MAX, under_way))
+		look_at_source(target->file);
 }
 
 static void read_files(bool is_whole)
 {
 	uint64_t under_way = 0;
+	struct target target;
 
 	syscall(SYS_ioprio_set, WHO_THREAD, 0, LOWEST_BEST_EFFORT);
 	for (uint32_t i = 0; i < files.head->file_count; i++) {
-		const struct files_file *file = &files.files[i];
-		int fd = !file->range_count == is_whole ? open_file(file) : -1;
-
-		if (fd < 0)
+		if (!files.files[i].range_count != is_whole ||
+			!open_target(&files.files[i], &target))
 			continue;
 		if (is_whole)
-			read_whole(file, fd, &under_way);
+			read_whole(&target, &under_way);
 		else
-			read_ranges(file, fd, &under_way);
-		close(fd);
+			read_ranges(&target, &under_way);
+		close(target.fd);
 	}
 }
 
@@ -174,29 +167,39 @@ static void *run_whole(void *unused)
 	return NULL;
 }
 
-/* Files all over the list, and of each the middle range. */
+/* Where the kernel does not say, the time tells: a page in memory is read in a microsecond. */
+static bool is_missing(const struct target *target, uint64_t offset)
+{
+	int answer = resident_page(target->fd, &target->status, offset);
+	uint64_t start_us;
+	char byte;
+
+	if (answer >= 0)
+		return !answer;
+	start_us = clock_monotonic_us();
+	return pread(target->fd, &byte, 1, (off_t)offset) == 1 &&
+	       clock_monotonic_us() - start_us > DISK_US;
+}
+
+/* Looks at files all over the list, and in each at the middle range. */
 static bool is_cold(void)
 {
 	uint32_t step = files.head->file_count / SAMPLES + 1;
+	bool is_found = false;
 
-	for (uint32_t i = 0; i < files.head->file_count; i += step) {
+	for (uint32_t i = 0; i < files.head->file_count && !is_found; i += step) {
 		const struct files_file *file = &files.files[i];
-		uint64_t offset = 0;
-		bool is_missing;
-		int fd = open_file(file);
+		const struct files_range *middle =
+			files.ranges + file->range_first + file->range_count / 2;
+		struct target target;
 
-		if (fd < 0)
+		if (!open_target(file, &target))
 			continue;
-		if (file->range_count)
-			offset = (uint64_t)files.ranges[file->range_first + file->range_count / 2]
-					 .first *
-				 FILES_UNIT;
-		is_missing = is_resident(fd, offset) != 1;
-		close(fd);
-		if (is_missing)
-			return true;
+		is_found = is_missing(
+			&target, file->range_count ? (uint64_t)middle->first * FILES_UNIT : 0);
+		close(target.fd);
 	}
-	return false;
+	return is_found;
 }
 
 /* A program that forks before it uses CUDA is left alone: Python says so where threads live. */

@@ -5,21 +5,18 @@
 #include "preload/touched_modules.h"
 
 #include "base/clock.h"
+#include "base/resident.h"
 #include "base/status.h"
 #include "profile/folder.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #define DEPTH_MAX 12u
 #define ROOTS_MAX 64u
-#define NUMBER_PREADV2 327 /* x86-64; not in older headers */
-#define NOT_WAITING 8      /* RWF_NOWAIT */
-#define ENOUGH 1           /* ends a walk */
+#define ENOUGH 1 /* ends a walk */
 
 struct walk {
 	struct files_draft *draft;
@@ -31,20 +28,16 @@ struct walk {
 	char path[PATH_MAX];        /* of the folder at hand */
 };
 
-/* Where the file system cannot tell, its time of access is all that counts. */
-static bool is_resident(int folder, const char *name, bool has_times)
+/* Where the kernel does not say, its time of access is all that counts. */
+static bool is_resident(int folder, const char *name, const struct stat *status, bool has_times)
 {
-	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	char byte;
-	struct iovec place = {&byte, 1};
-	long got;
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), answer;
 
 	if (fd < 0)
 		return false;
-	got = syscall(NUMBER_PREADV2, fd, &place, 1UL, 0UL, 0UL, NOT_WAITING);
-	has_times = has_times && got < 0 && errno == EOPNOTSUPP;
+	answer = resident_page(fd, status, 0);
 	close(fd);
-	return got == 1 || has_times;
+	return answer == 1 || (answer < 0 && has_times);
 }
 
 static bool is_read(const struct stat *status)
@@ -67,7 +60,7 @@ static int note_module(int folder, const char *name, void *context)
 	if (length <= strlen(suffix) || strcmp(name + length - strlen(suffix), suffix) ||
 		folder_length + 1 + length >= PATH_MAX || status_of_entry(folder, name, &status) ||
 		!S_ISREG(status.st_mode) || (walk->has_times && !is_read(&status)) ||
-		!is_resident(folder, name, walk->has_times))
+		!is_resident(folder, name, &status, walk->has_times))
 		return 0;
 	walk->path[folder_length] = '/';
 	memcpy(walk->path + folder_length + 1, name, length + 1);
