@@ -280,6 +280,11 @@ int quiet_snapshot(void)
 	return error;
 }
 
+const char *quiet_variable(const char *name)
+{
+	return env_copy_find(quiet.snapshot, name);
+}
+
 int quiet_prepare(const struct driver_copy *copy, void (*before_exits)(void))
 {
 	const struct import_hook must = {"getenv", (void *)hook_getenv};

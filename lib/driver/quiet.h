@@ -25,6 +25,9 @@ enum quiet_stage { QUIET_INIT, QUIET_CONTEXT, QUIET_LIBRARY, QUIET_STAGES };
  * itself might read its environment. 0 or a negative errno. */
 int quiet_snapshot(void);
 
+/* A variable in the snapshot, or NULL. */
+const char *quiet_variable(const char *name);
+
 /* Redirects the imports of `copy`; after quiet_snapshot. Takes no lock. Other threads may be in the
  * copy already: for them nothing changes. `before_exits` (may be NULL) is
  * called before any exit handler or destructor of the copy runs, perhaps several times. Returns 0,

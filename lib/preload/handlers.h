@@ -36,6 +36,9 @@ CUresult handle_cuCtxSetCurrent(CUcontext context);
 CUresult handle_cuCtxDestroy(CUcontext context);
 CUresult handle_cuCtxDestroy_v2(CUcontext context);
 
+/* limit.c */
+CUresult handle_cuCtxSetLimit(int limit, size_t value);
+
 /* library.c */
 CUresult handle_cuModuleLoad(CUmodule *module, const char *path);
 CUresult handle_cuModuleLoadData(CUmodule *module, const void *image);

@@ -263,8 +263,8 @@ static bool has_room(void)
 	return false;
 }
 
-/* Is the device the one that the list was chosen for? And are images loaded lazily: else each takes
- * memory for all that is in it. */
+/* Is the device the one that the list was chosen for? Are images loaded lazily: else each takes
+ * memory for all that is in it. And is nothing compiled? */
 static bool is_as_learned(void)
 {
 	const struct profile_section *section = situation_section();
@@ -272,7 +272,8 @@ static bool is_as_learned(void)
 	int loading = 0;
 
 	if (!section || !driver.name || driver.name(model, sizeof(model), 0) ||
-		strncmp(model, section->model, sizeof(model)))
+		strncmp(model, section->model, sizeof(model)) ||
+		quiet_variable("CUDA_FORCE_PTX_JIT"))
 		return false;
 	return !driver.loading_mode || (!driver.loading_mode(&loading) && loading != LOADING_EAGER);
 }
@@ -317,6 +318,14 @@ static bool has_ready(void)
 	return false;
 }
 
+void prefetch_unload(struct prefetch_image *image)
+{
+	if (prefetch_is_library(image))
+		driver.unload_library(image->handle);
+	else if (image->epoch == speculation_read(&prefetch.epoch))
+		driver.unload_module(image->handle);
+}
+
 /* A module has gone with its context. False where it is somebody's. */
 static bool unload(struct prefetch_image *image)
 {
@@ -326,10 +335,7 @@ static bool unload(struct prefetch_image *image)
 		leave();
 		return false;
 	}
-	if (prefetch_is_library(image))
-		driver.unload_library(image->handle);
-	else if (image->epoch == speculation_read(&prefetch.epoch))
-		driver.unload_module(image->handle);
+	prefetch_unload(image);
 	leave();
 	prefetch_close(image, 0);
 	return true;

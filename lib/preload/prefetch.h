@@ -43,6 +43,10 @@ bool prefetch_claim(struct image_call *call, void **ret_handle, uint64_t *ret_hi
 /* Is there anything to hand over? Costs a load. */
 bool prefetch_is_there(void);
 
+/* The program is about to do what natively nothing of it would be there for: what it has not asked
+ * for is unloaded, and nothing more is loaded. Not after its first launch. */
+void prefetch_undo(void);
+
 /* The program has unloaded that library. */
 void prefetch_unloaded(CUlibrary library);
 

@@ -18,6 +18,8 @@
 #define STUCK_US 500000
 /* What a first launch waits at most for a call in flight. */
 #define LAUNCH_LIMIT_US 1000000
+/* The same where all is to be undone. */
+#define HALT_LIMIT_US 10000000
 
 bool prefetch_is_there(void)
 {
@@ -121,6 +123,35 @@ bool prefetch_claim(struct image_call *call, void **ret_handle, uint64_t *ret_hi
 	return true;
 }
 
+static bool stop(uint64_t limit_us)
+{
+	__atomic_fetch_add(&prefetch.halts, 1, __ATOMIC_SEQ_CST);
+	prefetch_wake();
+	return speculation_wait_outside(limit_us);
+}
+
+/* Waits until the thread has let go of it, and takes it away. */
+static void undo(struct prefetch_image *image)
+{
+	speculation_wait(&image->state, PREFETCH_LOADING, HALT_LIMIT_US);
+	if (!speculation_change(&image->state, PREFETCH_READY, PREFETCH_GONE))
+		return;
+	prefetch_unload(image);
+	prefetch_close(image, 0);
+}
+
+void prefetch_undo(void)
+{
+	if (!is_handing_over() || speculation_read(&prefetch.launched))
+		return;
+	log_debug("prefetch: undone");
+	if (stop(HALT_LIMIT_US))
+		for (uint32_t i = 0; i < prefetch.count; i++)
+			undo(&prefetch.images[i]);
+	__atomic_fetch_add(&prefetch.epoch, 1, __ATOMIC_SEQ_CST);
+	prefetch_resume();
+}
+
 void prefetch_unloaded(CUlibrary library)
 {
 	if (!prefetch_is_there() || !speculation_is_ours())
@@ -149,10 +180,10 @@ void prefetch_launching(void)
 
 bool prefetch_halt(uint64_t limit_us)
 {
-	__atomic_fetch_add(&prefetch.halts, 1, __ATOMIC_SEQ_CST);
+	bool is_still = stop(limit_us);
+
 	__atomic_fetch_add(&prefetch.epoch, 1, __ATOMIC_SEQ_CST);
-	prefetch_wake();
-	return speculation_wait_outside(limit_us);
+	return is_still;
 }
 
 void prefetch_resume(void)

@@ -13,6 +13,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* What more runs than that have not asked for is not loaded ahead: each image takes memory, and two
+ * ways to run a program may alternate. */
+#define AGE_MAX 1
+
 /* Bytes of images from the heap that are held. */
 static uint64_t held_bytes;
 
@@ -99,13 +103,31 @@ void prefetch_close(struct prefetch_image *image, uint32_t own_readers)
 	}
 }
 
-static bool is_wanted(const struct image *listed)
+/* The device that all images were loaded for, or -1. A program that uses one device may use another
+ * one this time, as its launcher says; of one that uses several each image has its own. */
+static int only_device(void)
 {
-	return image_is_replayable(listed) &&
+	int device = -1;
+
+	for (uint32_t i = 0; i < prefetch.list.head->image_count; i++) {
+		int other = prefetch.list.images[i].device;
+
+		if (other >= 0 && device >= 0 && other != device)
+			return -1;
+		if (other >= 0)
+			device = other;
+	}
+	return device;
+}
+
+static bool is_wanted(const struct image *listed, int only)
+{
+	return image_is_replayable(listed) && listed->age <= AGE_MAX &&
 	       (listed->entry == IMAGE_LIBRARY_DATA || listed->entry == IMAGE_MODULE_DATA ||
 		       listed->entry == IMAGE_MODULE_DATA_EX ||
 		       listed->entry == IMAGE_MODULE_FATBIN) &&
-	       (listed->device < 0 || listed->device == speculation.wanted.device);
+	       (listed->device < 0 || listed->device == only ||
+		       listed->device == speculation.wanted.device);
 }
 
 /* Every source is opened before the program can ask for any: some are known by their content alone.
@@ -113,16 +135,18 @@ static bool is_wanted(const struct image *listed)
 bool prefetch_make_table(uint32_t epoch)
 {
 	uint32_t count = 0;
+	int only;
 
 	if (!read_list(situation_section(), &prefetch.list))
 		return false;
 	prefetch.images = map(prefetch.list.head->image_count * sizeof(*prefetch.images) + 1);
 	if (!prefetch.images)
 		return false;
+	only = only_device();
 	for (uint32_t i = 0; i < prefetch.list.head->image_count; i++) {
 		struct prefetch_image *image = &prefetch.images[count];
 
-		if (!is_wanted(&prefetch.list.images[i]))
+		if (!is_wanted(&prefetch.list.images[i], only))
 			continue;
 		image->index = i;
 		image->epoch = epoch;

@@ -58,5 +58,8 @@ bool prefetch_is_preserved(const struct prefetch_image *image);
  * it; else it stays. */
 void prefetch_close(struct prefetch_image *image, uint32_t own_readers);
 
+/* Unloads an image that whoever calls has for itself; inside the driver. */
+void prefetch_unload(struct prefetch_image *image);
+
 /* Wakes the thread. */
 void prefetch_wake(void);

@@ -19,7 +19,7 @@
 
 enum { NOT_YET, BEGINNING, ON, OVER };
 
-static uint32_t state = NOT_YET;
+static uint32_t state = NOT_YET, is_late;
 static pid_t owner;
 static struct recorder *memory;
 
@@ -50,6 +50,19 @@ struct recorder *recorder(void)
 bool record_images_is_on(void)
 {
 	return __atomic_load_n(&state, __ATOMIC_ACQUIRE) != OVER;
+}
+
+void record_images_late(void)
+{
+	struct recorder *self = recorder();
+
+	if (__atomic_exchange_n(&is_late, 1, __ATOMIC_RELAXED) || !self)
+		return;
+	pthread_mutex_lock(&self->lock);
+	for (uint32_t i = 0; i < self->draft.image_count; i++)
+		self->draft.images[i].flags |= IMAGE_IS_LATE;
+	pthread_mutex_unlock(&self->lock);
+	record_learn_changed();
 }
 
 void record_images_stop(void)
@@ -188,6 +201,8 @@ static bool describe(struct recorder *self, const struct image_call *call, struc
 	image->wrapper = call->wrapper;
 	if (call->is_compiled)
 		image->flags |= IMAGE_IS_JIT;
+	if (__atomic_load_n(&is_late, __ATOMIC_RELAXED))
+		image->flags |= IMAGE_IS_LATE;
 	if (call->path) {
 		/* The rest when it is written: the file is the program's for now. */
 		image->wrapper = IMAGES_NO_OFFSET;

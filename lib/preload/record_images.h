@@ -18,6 +18,10 @@ void record_images_kernel(
 /* A kernel was made a function of a context. */
 void record_images_function(const void *kernel);
 
+/* The program sets a limit that is settled by the first code that comes into the context: nothing
+ * that it loads is to be loaded ahead. */
+void record_images_late(void);
+
 /* False once recording is over. */
 bool record_images_is_on(void);
 

@@ -65,7 +65,10 @@ enum image_form {
 #define IMAGE_IS_JIT 1u           /* the driver compiles it (PTX alone): never loaded ahead */
 #define IMAGE_HAS_JIT_OPTIONS 2u  /* was passed JIT options, which are not kept: likewise */
 #define IMAGE_HAS_MORE_OPTIONS 4u /* was passed library options beyond those kept: likewise */
-#define IMAGE_FLAGS 7u
+#define IMAGE_IS_LATE                                                                              \
+	8u /* the program sets a limit that is settled by what is loaded: likewise                 \
+	    */
+#define IMAGE_FLAGS 15u
 
 enum image_file_kind {
 	IMAGE_FILE_BUILD_ID = 1, /* identity: the GNU build-id, zero-padded */

@@ -84,6 +84,9 @@ void sim_object_remove_owned(struct sim_context *context);
 
 /* --- contexts, streams, events ------------------------------------------------------------- */
 
+/* Of CUlimit. */
+enum { SIM_PRINTF_LIMIT = 1, SIM_HEAP_LIMIT = 2, SIM_LIMITS = 3 };
+
 struct sim_context {
 	struct sim_object object;
 	int device; /* ordinal in this process */
@@ -92,8 +95,10 @@ struct sim_context {
 	bool is_primary;
 	bool is_alive; /* a primary context that is not active, or a destroyed one: false */
 	bool has_launched;
-	unsigned int references; /* primary: retains not yet released */
-	uint64_t busy_until_us;  /* monotonic; when all work so far will be done */
+	unsigned int residents;    /* images whose code is there */
+	size_t limits[SIM_LIMITS]; /* set by the program; 0 = as it was */
+	unsigned int references;   /* primary: retains not yet released */
+	uint64_t busy_until_us;    /* monotonic; when all work so far will be done */
 	uint64_t id;
 	int fault; /* what a kernel has done to it: every later call that needs it answers so */
 	struct sim_attachment *attachment; /* what its kernel side would hold (sim_attach.c) */

@@ -5,6 +5,7 @@
 #include "sim/sim.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define CONTEXT_BYTES                                                                              \
 	(524 * SIM_MIB) /* with the 4 MiB of cuInit: what a process is seen to hold                \
@@ -72,6 +73,7 @@ int sim_context_make(struct sim_context *context)
 	pthread_mutex_lock(&sim.lock);
 	context->is_alive = true;
 	context->has_launched = false;
+	memset(context->limits, 0, sizeof(context->limits));
 	context->busy_until_us = 0;
 	context->fault = SIM_SUCCESS;
 	context->id = next_id++;
@@ -315,6 +317,23 @@ int sim_context_get_id(const word *arg)
 	return rc;
 }
 
+/* (limit, value): of the printf buffer's and the heap's size, which are settled by the first code
+ * that comes into the context. */
+int sim_context_set_limit(const word *arg)
+{
+	struct sim_context *context;
+	int rc = sim_context_current(&context);
+
+	if (rc)
+		return rc;
+	if ((int)arg[0] != SIM_PRINTF_LIMIT && (int)arg[0] != SIM_HEAP_LIMIT)
+		return SIM_NOT_SUPPORTED;
+	if (context->residents)
+		return SIM_INVALID_VALUE;
+	context->limits[(int)arg[0]] = arg[1];
+	return SIM_SUCCESS;
+}
+
 /* CU_LIMIT_*, by number, as an H200 answers. */
 int sim_context_limit(const word *arg)
 {
@@ -332,6 +351,8 @@ int sim_context_limit(const word *arg)
 	if (limits[(int)arg[1]] == NO_LIMIT)
 		return SIM_UNSUPPORTED_LIMIT;
 	*(size_t *)arg[0] = limits[(int)arg[1]];
+	if ((int)arg[1] < SIM_LIMITS && context->limits[(int)arg[1]])
+		*(size_t *)arg[0] = context->limits[(int)arg[1]];
 	return SIM_SUCCESS;
 }
 

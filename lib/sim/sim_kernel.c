@@ -34,6 +34,7 @@ static void free_resident(struct sim_object *object)
 	if (*link)
 		*link = resident->next;
 	sim_machine_refund(sim.physical[object->context->device], resident->charged);
+	object->context->residents--;
 	free(resident);
 }
 
@@ -57,6 +58,7 @@ static int load_code(struct sim_holder *holder, struct sim_context *context)
 	resident->charged = sim_image_size(holder->image);
 	resident->next = holder->residents;
 	holder->residents = resident;
+	context->residents++;
 	return SIM_SUCCESS;
 }
 

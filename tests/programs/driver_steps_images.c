@@ -13,6 +13,7 @@
  *   capture=S     its kernel is captured and launched as a graph
  *   fault=S       its kernel that goes wrong
  *   loads=N       N threads load all images at once
+ *   limit=L,V     a limit of the context
  *   maps          how often the library of images is mapped
  *   wrong         loads and unloads what is none */
 #include "driver_steps.h"
@@ -322,6 +323,16 @@ static void load_at_once(int count)
 	printf("loads: %d failed, %d the same, %d unloaded\n", failed, same, unloaded);
 }
 
+static void set_limit(const char *value)
+{
+	uint64_t limit = strtoull(value, NULL, 10), now = 77;
+	int rc = STEPS_CALL(cuCtxSetLimit, limit, strtoull(strchr(value, ',') + 1, NULL, 10));
+
+	printf("limit: %d", rc);
+	rc = STEPS_CALL(cuCtxGetLimit, P(&now), limit);
+	printf(", %d %d\n", rc, (int)now);
+}
+
 static void show_maps(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -380,6 +391,8 @@ int steps_images(const char *step, const char *value)
 		go_wrong(atoi(value));
 	else if (!strcmp(step, "loads"))
 		load_at_once(atoi(value));
+	else if (!strcmp(step, "limit"))
+		set_limit(value);
 	else if (!strcmp(step, "maps"))
 		show_maps();
 	else if (!strcmp(step, "wrong"))
