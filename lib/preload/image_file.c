@@ -10,6 +10,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* More program headers than any library has. */
@@ -52,6 +53,29 @@ int image_file_identify(int fd, struct image_file *ret_file)
 	}
 	*ret_file = file;
 	return 0;
+}
+
+void *image_file_copy(int fd, uint64_t offset, uint64_t size)
+{
+	uint8_t *copy =
+		size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+		     : MAP_FAILED;
+	uint64_t done = 0;
+
+	if (copy == MAP_FAILED)
+		return NULL;
+	while (done < size) {
+		ssize_t got = pread(fd, copy + done, size - done, (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			munmap(copy, size);
+			return NULL;
+		}
+		done += (uint64_t)got;
+	}
+	return copy;
 }
 
 void image_file_look(const void *content, unsigned int sm, struct image *image)

@@ -114,6 +114,22 @@ static int map_range(int fd, const struct image *image, struct image_source *ret
 	return 0;
 }
 
+/* Libraries of which a part is enough to know them are mapped, as the program will map them. What
+ * is read in full is copied: it may be any file, which somebody may be rewriting. */
+static int get_range(int fd, const struct image *image, struct image_source *ret_source)
+{
+	void *copy;
+
+	if (image->digest_size < image->size)
+		return map_range(fd, image, ret_source);
+	copy = image_file_copy(fd, image->offset, image->size);
+	if (!copy)
+		return -EIO;
+	*ret_source = (struct image_source){
+		.data = copy, .size = image->size, .mapping = copy, .mapping_size = image->size};
+	return 0;
+}
+
 static int open_in_file(const struct images *list, const struct image *image,
 	const struct image_bases *bases, struct image_source *ret_source)
 {
@@ -122,7 +138,7 @@ static int open_in_file(const struct images *list, const struct image *image,
 
 	if (fd < 0)
 		return fd;
-	rc = map_range(fd, image, ret_source);
+	rc = get_range(fd, image, ret_source);
 	close(fd);
 	if (rc)
 		return rc;

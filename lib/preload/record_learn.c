@@ -40,31 +40,30 @@ static struct image_bases bases;
 static bool complete_from_file(
 	const char *path, unsigned int sm, struct image_file *file, struct image *image)
 {
-	void *content = MAP_FAILED;
 	struct image_file found;
 	bool is_whole = image->entry == IMAGE_LIBRARY_FILE || image->entry == IMAGE_MODULE_FILE;
-	uint64_t end;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	void *content = NULL;
 
 	if (fd < 0)
 		return false;
 	if (!image_file_identify(fd, &found)) {
-		end = is_whole ? found.size : image->offset + image->size;
+		if (is_whole)
+			image->size = found.size;
 		/* What is mapped without a build-id must be known by all of its bytes. */
-		if (end && end <= found.size && end - image->offset <= IMAGES_DIGEST_MAX)
-			content = mmap(NULL, end, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (image->size <= IMAGES_DIGEST_MAX)
+			content = image_file_copy(fd, image->offset, image->size);
 	}
 	close(fd);
-	if (content == MAP_FAILED)
+	if (!content)
 		return false;
 	found.path = file->path;
 	*file = found;
-	image->size = end - image->offset;
 	image->digest_size = (uint32_t)image->size;
-	digest_of((const char *)content + image->offset, image->size, image->digest);
+	digest_of(content, image->size, image->digest);
 	if (is_whole)
 		image_file_look(content, sm, image);
-	munmap(content, end);
+	munmap(content, image->size);
 	return true;
 }
 
@@ -183,6 +182,7 @@ static void copy_draft(struct recorder *self, struct images_draft *ret_draft)
 
 static void learn(struct recorder *self, const char *profiles, const struct identity *identity)
 {
+	struct profile profile;
 	struct images_draft *draft = mmap(NULL, sizeof(*draft), PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	char store[PROFILE_PATH_MAX];
@@ -190,7 +190,9 @@ static void learn(struct recorder *self, const char *profiles, const struct iden
 
 	if (draft == MAP_FAILED)
 		return;
-	if (!image_store_folder(profiles, store)) {
+	/* A program without one is not learned: nothing is written into its store, either. */
+	if (!profile_find(profiles, PROFILE_SYSTEM_DIR, identity->digest, &profile, NULL) &&
+		!image_store_folder(profiles, store)) {
 		complete(self, store);
 		copy_draft(self, draft);
 		rc = images_learn(

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 Test(image_file, paths_from_a_folder)
@@ -81,6 +82,25 @@ Test(image_file, objects_with_and_without_a_build_id_and_other_files)
 	header.e_phnum = 9; /* which are not there */
 	cr_assert_eq(pwrite(fd, &header, sizeof(header), 0), sizeof(header));
 	cr_assert_eq(identify(path).kind, IMAGE_FILE_PLAIN);
+	close(fd);
+	unlink(path);
+}
+
+Test(image_file, parts_that_are_there_and_parts_that_are_not)
+{
+	char path[] = "/tmp/hearth-image-XXXXXX";
+	int fd = mkstemp(path);
+	char *copy;
+
+	cr_assert_eq(write(fd, "0123456789", 10), 10);
+	copy = image_file_copy(fd, 3, 7);
+	cr_assert(copy);
+	cr_assert_eq(ftruncate(fd, 0), 0);
+	cr_assert_arr_eq(copy, "3456789", 7);
+	munmap(copy, 7);
+	cr_assert_not(image_file_copy(fd, 3, 7));
+	cr_assert_not(image_file_copy(fd, 0, 0));
+	cr_assert_not(image_file_copy(-1, 0, 1));
 	close(fd);
 	unlink(path);
 }
