@@ -8,7 +8,7 @@
 /* A slot may have come back to us since: for a further device. */
 static bool is_seen(enum driver_row row)
 {
-	if (record_images_is_on())
+	if (record_images_takes_kernels())
 		return true;
 	route_straight(row);
 	return false;

@@ -22,6 +22,7 @@ enum { NOT_YET, BEGINNING, ON, OVER };
 static uint32_t state = NOT_YET, is_late;
 static pid_t owner;
 static struct recorder *memory;
+static bool has_all_kernels;
 
 /* Which section the run belongs to shows once the program has called cuInit, which it has. */
 static struct recorder *begin(void)
@@ -63,6 +64,11 @@ void record_images_late(void)
 		self->draft.images[i].flags |= IMAGE_IS_LATE;
 	pthread_mutex_unlock(&self->lock);
 	record_learn_changed();
+}
+
+bool record_images_takes_kernels(void)
+{
+	return record_images_is_on() && !__atomic_load_n(&has_all_kernels, __ATOMIC_RELAXED);
 }
 
 void record_images_stop(void)
@@ -331,12 +337,14 @@ static uint32_t note_kernel(struct recorder *self, uint32_t image, const char *n
 
 	if (*place)
 		return *place - 1;
-	if (draft->kernel_count < IMAGES_KERNELS_MAX)
-		kernel.name = images_draft_text(draft, name);
-	if (!kernel.name) {
-		self->is_full = true;
+	if (draft->kernel_count == IMAGES_KERNELS_MAX ||
+		draft->text_size + strlen(name) >= IMAGES_TEXT_MAX - RECORDER_PATHS_ROOM) {
+		__atomic_store_n(&has_all_kernels, true, __ATOMIC_RELAXED);
 		return IMAGES_KERNELS_MAX;
 	}
+	kernel.name = images_draft_text(draft, name);
+	if (!kernel.name)
+		return IMAGES_KERNELS_MAX;
 	draft->kernels[draft->kernel_count] = kernel;
 	*place = ++draft->kernel_count;
 	record_learn_changed();

@@ -22,8 +22,9 @@ void record_images_function(const void *kernel);
  * that it loads is to be loaded ahead. */
 void record_images_late(void);
 
-/* False once recording is over. */
+/* False once recording is over; and once it is over for kernels, of which there were too many. */
 bool record_images_is_on(void);
+bool record_images_takes_kernels(void);
 
 /* At the program's end: what was not written yet. */
 void record_learn_end(void);

@@ -28,7 +28,7 @@ struct recorder_table {
 struct recorder {
 	pthread_mutex_t lock; /* nobody who holds it calls the driver or the loader */
 	uint64_t key;         /* of the section */
-	bool is_full;         /* something was left out */
+	bool is_full;         /* an image was left out */
 	unsigned int sm;      /* compute capability of the device that was loaded for last */
 	uintptr_t bases[IMAGES_FILES_MAX]; /* load address of each file; 0 = only named */
 	void *copies[IMAGES_MAX];          /* content of a heap image until it has its digest */
@@ -49,6 +49,9 @@ struct recorder *record_images_begin(void);
 
 /* Something new is in it: it is to be written once the program is quiet. */
 void record_learn_changed(void);
+
+/* Of the texts' room kernels leave so much for paths. */
+#define RECORDER_PATHS_ROOM (64u << 10)
 
 /* No more is recorded. */
 void record_images_stop(void);

@@ -29,7 +29,7 @@
 #define IMAGES_FILES_MAX 128u
 #define IMAGES_MAX 512u
 #define IMAGES_KERNELS_MAX 4096u
-#define IMAGES_TEXT_MAX (256u << 10)
+#define IMAGES_TEXT_MAX (512u << 10) /* kernels of templates have names of hundreds of bytes */
 #define IMAGES_OPTIONS_MAX 4u
 #define IMAGES_AGE_MAX 8u
 #define IMAGES_NO_FILE UINT32_MAX
@@ -157,7 +157,7 @@ bool images_next(
  * about. */
 bool image_is_replayable(const struct image *image);
 
-/* A list to be written, with all of its room. Some 400 KiB: to be mapped, not put on a stack. */
+/* A list to be written, with all of its room. Some 650 KiB: to be mapped, not put on a stack. */
 struct images_draft {
 	uint32_t file_count, image_count, kernel_count, text_size;
 	struct image_file files[IMAGES_FILES_MAX];

@@ -136,15 +136,29 @@ class Recorded(ImagesTest):
             self.assertEqual((done.returncode, done.stderr), (0, b""))
         self.assertEqual([row["file"] for row in self.images()], [str(PLUGIN)])
 
-    def test_learning_ends_where_the_list_is_full(self):
+    def test_where_there_are_too_many_kernels_images_are_still_learned(self):
         text = "".join(f"|kernel k{number} add" for number in range(4096))
-        done = self.start(f"heap=SIMCUDA1{text}", "many=4096:k", f"heap={HEAP}", "kernel=heap",
-                          "ready", HEARTH_LOG_LEVEL="debug")
-        self.wait_for(lambda: len(self.images()) == 2)
+        self.load(f"heap=SIMCUDA1{text}", "many=4096:k", f"heap={HEAP}", "kernel=heap",
+                  f"lib={PLUGIN}:0")
+        self.assertEqual([len(row["kernels"]) for row in self.images()], [4096, 0, 0])
+
+    def test_long_names_leave_room_for_paths(self):
+        name = 120 * "k"
+        text = "".join(f"|kernel {name}{number} add" for number in range(4096))
+        path = self.dir / "kernels.simcuda"
+        path.write_text(f"SIMCUDA1{text}".replace("|", "\n"))
+        self.load(f"filelib={path}", f"many=4096:{name}", f"lib={PLUGIN}:0")
+        rows = self.images()
+        self.assertEqual([row["file"] for row in rows], [str(path), str(PLUGIN)])
+        self.assertIn(len(rows[0]["kernels"]), range(3000, 4096))
+
+    def test_learning_ends_where_there_are_too_many_images(self):
+        done = self.start(*(f"heap={HEAP}|kernel k{number} add" for number in range(513)), "ready",
+                          HEARTH_LOG_LEVEL="debug")
         messages = b""
         while b"learning is over" not in messages:
             messages += done.stderr.readline()
-        self.assertEqual([len(row["kernels"]) for row in self.images()], [4096, 0])
+        self.assertEqual(len(self.images()), 512)
 
     def start(self, *words, **env):
         process = subprocess.Popen([sys.executable, self.script, *words],
