@@ -71,6 +71,7 @@ static struct {
 static void (*leave)(void);
 
 static atomic_int exits; /* enum */
+static atomic_bool are_exits_wanted;
 enum { EXITS_IF_SOUND, EXITS_RUN, EXITS_SKIPPED };
 
 /* What dlopen(NULL) on the quiet thread answers: "what is already there". */
@@ -227,7 +228,8 @@ static int hook_cxa_atexit(void (*function)(void *), void *argument, void *objec
 			leave_before_the_last();
 		return error;
 	}
-	quiet.exits[quiet.exit_count++] = (struct exit_handler){function, argument, object};
+	quiet.exits[quiet.exit_count] = (struct exit_handler){function, argument, object};
+	__atomic_store_n(&quiet.exit_count, quiet.exit_count + 1, __ATOMIC_SEQ_CST);
 	return 0;
 }
 
@@ -340,16 +342,30 @@ static void run_exit(void *argument)
 void quiet_end(void)
 {
 	atomic_store_explicit(&quiet.is_begun, false, memory_order_release);
-	while (quiet.registered_count < quiet.exit_count) {
-		struct exit_handler *handler = &quiet.exits[quiet.registered_count++];
+	if (atomic_load(&are_exits_wanted))
+		quiet_register_exits();
+}
 
+void quiet_register_exits(void)
+{
+	unsigned int next = __atomic_load_n(&quiet.registered_count, __ATOMIC_SEQ_CST);
+
+	atomic_store(&are_exits_wanted, true);
+	while (next < __atomic_load_n(&quiet.exit_count, __ATOMIC_SEQ_CST)) {
+		struct exit_handler *handler = &quiet.exits[next];
+
+		if (!__atomic_compare_exchange_n(&quiet.registered_count, &next, next + 1, false,
+			    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			continue;
 		__cxa_atexit(run_exit, handler, handler->object);
+		next++;
 	}
 }
 
 void quiet_choose_exits(bool are_run)
 {
 	atomic_store(&exits, are_run ? EXITS_RUN : EXITS_SKIPPED);
+	quiet_register_exits();
 }
 
 bool quiet_is_valid(enum quiet_stage stage, const char **ret_name)

@@ -5,8 +5,7 @@
  *   - reads the environment from a snapshot, since getenv beside the program's setenv crashes, and
  *     every read is recorded: what was read is what must still hold when the work is committed;
  *   - changes no environment: an attempt is recorded and makes the work invalid;
- *   - has its exit handlers held back, so that a program that ends meanwhile does not run them
- * while the thread is still inside; quiet_end hands them to libc;
+ *   - has its exit handlers held back, until the program asks for what was made ahead or ends;
  *   - has its descriptors noted (driver/quiet_files.h);
  *   - is answered without the loader's lock where it asks the loader for what is already there
  *     (measured on 580.159.04: cuInit calls dlopen(NULL) and dlvsym eight times each and
@@ -47,11 +46,15 @@ enum quiet_stage quiet_stage(void);
 /* The calling thread is the one; its reads count for `stage` until the next call. */
 void quiet_begin(enum quiet_stage stage);
 
-/* The calling thread is done: from now on nothing is answered from the snapshot, and the exit
- * handlers that were held back are registered. */
+/* The calling thread is done: from now on nothing is answered from the snapshot. */
 void quiet_end(void);
 
-/* Whether these handlers are to run at the end. Until this is said, they run only if the copy's
+/* The exit handlers that were held back are registered, now and in future quiet_end: where the
+ * program itself calls cuInit, so that they stand in libc's order where they natively would, or at
+ * its end. */
+void quiet_register_exits(void);
+
+/* Registers them, and says whether they are to run. Until this is said, they run only if the copy's
  * descriptors still are the same files: a driver whose descriptors are gone would wait for its own
  * threads for ever. (Where the program itself has initialised it, that is the program's affair.) */
 void quiet_choose_exits(bool are_run);

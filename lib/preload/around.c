@@ -64,8 +64,10 @@ void around_leave(void)
 	speculation_write(&speculation.is_leaving, 1);
 	for (uint64_t us = 0; us < EXIT_LIMIT_US && !speculation_read(&is_stuck);
 		us += EXIT_STEP_US) {
-		if (speculation_wait_outside(EXIT_STEP_US))
+		if (speculation_wait_outside(EXIT_STEP_US)) {
+			quiet_register_exits();
 			return;
+		}
 		if (loader_wait_is_seen(speculation.thread))
 			break;
 	}

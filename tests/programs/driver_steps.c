@@ -11,6 +11,7 @@
  *   busythread=MS  the same on another thread
  *   fds            the files that descriptors lead to
  *   next           opens a descriptor and prints its number
+ *   atexit         registers an exit handler that asks for the number of devices
  *   numbers        the number that the next one would have, and all that are open
  *   fork clone     the child does the remaining steps first, then the parent does them
  *   forks=N        so many children, each of which calls cuInit

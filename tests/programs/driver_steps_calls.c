@@ -161,6 +161,13 @@ static void show_memory(void)
 	printf("memory %d: %d MiB used\n", rc, (int)((total - free_bytes) >> 20));
 }
 
+static void ask_at_exit(void)
+{
+	int count = -1, rc = STEPS_CALL(cuDeviceGetCount, P(&count));
+
+	printf("at exit: cuDeviceGetCount %d: %d\n", rc, count);
+}
+
 /* The table that the runtime asks for early, or another one. */
 static void ask_for_table(int is_other)
 {
@@ -211,6 +218,8 @@ int steps_driver(const char *step, const char *value)
 		set_flags(value, 0);
 	else if (!strcmp(step, "v1flags"))
 		set_flags(value, 1);
+	else if (!strcmp(step, "atexit"))
+		atexit(ask_at_exit);
 	else if (!strcmp(step, "table"))
 		ask_for_table(number);
 	else if (!strcmp(step, "version"))

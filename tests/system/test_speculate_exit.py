@@ -54,6 +54,15 @@ class Exit(SpeculationTest):
                             "init_hidden=0,retain=400,release=10,exit=0")
         self.assertIn("speculation: cuInit", done.messages)
 
+    def test_exit_handlers_in_their_order(self):
+        """The program's own, registered before and after its cuInit, and the driver's."""
+        for steps in (("atexit", "init"), ("init", "atexit"), ("atexit", "init", "retain=0"),
+                      ("atexit", "env=CUDA_VISIBLE_DEVICES=0", "init", "atexit"),
+                      ("atexit", "init", "fork"), ("atexit", "fork", "init")):
+            for end in ("return", "exit"):
+                with self.subTest(f"{steps} {end}"):
+                    self.compare_steps(READY, *steps, f"end={end}")
+
     def test_while_the_thread_is_inside_many_rounds(self):
         chance = random.Random(4)
         for _ in range(300):
