@@ -18,7 +18,7 @@ static void read_at(const struct mapped *mapped, uint64_t offset, char *ret_byte
 	int fd = open(mapped->path, O_RDONLY | O_CLOEXEC);
 
 	cr_assert_geq(fd, 0, "%s", mapped->path);
-	cr_assert_eq(pread(fd, ret_bytes, size, (off_t)offset), size);
+	cr_assert_eq(pread(fd, ret_bytes, size, (off_t)offset), (ssize_t)size);
 	close(fd);
 }
 
