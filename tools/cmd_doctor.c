@@ -5,6 +5,7 @@
 #include "command.h"
 #include "doctor/broker_side.h"
 #include "doctor/command.h"
+#include "doctor/costs.h"
 #include "doctor/machine.h"
 #include "doctor/preload.h"
 #include "doctor/proof.h"
@@ -65,6 +66,7 @@ static int examine(const struct request *request, struct scene *scene, struct fi
 		proof_examine(scene, findings);
 		broker_side_examine(findings);
 	}
+	costs_examine(scene, findings);
 	if (*request->words)
 		return command_examine(scene, request->words, findings, ret_is_intercepted);
 	return preload_examine(scene, findings);

@@ -7,8 +7,10 @@
 #include "launch/keeper_status.h"
 #include "options.h"
 #include "report/load.h"
+#include "report/profiles.h"
 #include "report/restarts.h"
 #include "report/show.h"
+#include "report/warnings.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -87,13 +89,28 @@ static int load_all(int count, char **paths, struct run_log *log)
 	return 0;
 }
 
+/* What was learned, where that can be read: it says why guesses went wrong. */
+static void load_profiles(struct profiles *ret_profiles)
+{
+	char folder[PATH_MAX + sizeof("/profiles")];
+	struct settings settings;
+
+	settings_read(&settings);
+	if (state_dir_path(&settings, folder, PATH_MAX))
+		return;
+	strcat(folder, "/profiles");
+	profiles_load(folder, false, ret_profiles);
+}
+
 static int print_log(const struct run_log *log, unsigned wanted, bool is_json)
 {
 	size_t first = wanted && log->count > wanted ? log->count - wanted : 0;
+	struct profiles profiles = {0};
 	bool is_next = false;
 
 	if (is_json)
 		return command_print_json(show_json(log, first), stdout);
+	load_profiles(&profiles);
 	for (size_t i = first; i < log->count; i++) {
 		if (restarts_has_later(log, i))
 			continue;
@@ -102,7 +119,9 @@ static int print_log(const struct run_log *log, unsigned wanted, bool is_json)
 		is_next = true;
 		restarts_print(log, first, i, stdout);
 		show_run(&log->runs[i], stdout);
+		warnings_print(log, i, &profiles, stdout);
 	}
+	profiles_done(&profiles);
 	if (fflush(stdout))
 		return command_fail(COMMAND_FAILED, "stdout: %s", strerror(errno));
 	if (log->damaged)

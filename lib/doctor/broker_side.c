@@ -3,6 +3,7 @@
 #include "doctor/broker_side.h"
 
 #include "base/env.h"
+#include "doctor/costs.h"
 #include "launch/ask.h"
 #include "launch/keeper_status.h"
 
@@ -93,6 +94,7 @@ void broker_side_examine(struct findings *findings)
 	rc = ask_broker(&settings, &question, &reply);
 	if (!rc && reply.text) {
 		broker_side_judge(reply.address.path, reply.text, settings.driver, findings);
+		costs_judge_devices(reply.text, env_get(ENV_CUDA_VISIBLE_DEVICES), findings);
 	} else if (rc == -ENOENT) {
 		examine_place(&settings, findings);
 	} else {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#define MOST_DEVICES 1024
 #define LOG_VERSION 1
 /* Two lines of one process reckon its start to within this; the next process of the same number
  * cannot have started, waited for CUDA and logged in less. */
@@ -130,6 +131,7 @@ static int read_run(const json_t *object, struct run_log *log)
 {
 	struct run checked = {0};
 	const json_t *records = json_object_get(object, "records"), *record;
+	json_int_t devices;
 	struct run *run;
 	uint64_t start_us;
 	size_t i;
@@ -142,6 +144,8 @@ static int read_run(const json_t *object, struct run_log *log)
 	if (!run)
 		return -ENOMEM;
 	read_totals(object, run);
+	devices = json_integer_value(json_object_get(object, "devices"));
+	run->devices = devices > 0 && devices <= MOST_DEVICES ? (unsigned)devices : 0;
 	run->is_ended = true;
 	json_array_foreach(records, i, record)
 	{

@@ -32,6 +32,7 @@ struct run {
 	uint64_t visible_us; /* totals as logged, RUN_UNKNOWN where the end is missing */
 	uint64_t hidden_us;
 	uint64_t native_us;
+	unsigned devices; /* visible to it; 0 = not known */
 	bool is_ended;
 	struct run_record *records;
 	size_t count, room;
