@@ -51,7 +51,8 @@ class Report(harness.SystemTest):
         return run(number, record("cuInit"), record("cuModuleLoadData", "jit", 0, 2300000), **more)
 
     def test_ptx_compiled_at_every_start(self):
-        self.assert_one("PTX is compiled at every start, here for 2300 ms", self.jit(1), self.jit(2))
+        self.assert_one("PTX is compiled at every start, here for 2300 ms", self.jit(1),
+                        self.jit(2))
 
     def test_ptx_compiled_once_is_as_it_should_be(self):
         self.assertEqual(self.report(self.jit(1)), [])

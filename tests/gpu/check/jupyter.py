@@ -26,9 +26,11 @@ def _environment_of_python(context):
         subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(venv)],
                        check=True)
         carried = ["--no-index", f"--find-links={DEPS / 'wheels'}"]
+        wheels = DEPS / "wheels"
         subprocess.run([str(venv / "bin/python"), "-m", "pip", "install", "-q",
-                        "--ignore-installed", *(carried if (DEPS / "wheels").exists()
-                                                and not context.simulated else []), *JUPYTER], check=True)
+                        "--ignore-installed", *JUPYTER,
+                        *(carried if wheels.exists() and not context.simulated else [])],
+                       check=True)
         (venv / "made").touch()
     return venv
 

@@ -62,7 +62,8 @@ def _fetch_wheels():
 
 def fetch():
     """Fill .deps/; returns the exit status."""
-    print(f"gpu-check: fetching {JANSSON} and {', '.join((*RUNTIMES.values(), *JUPYTER))} into {DEPS}",
+    packages = ", ".join((*RUNTIMES.values(), *JUPYTER))
+    print(f"gpu-check: fetching {JANSSON} and {packages} into {DEPS}",
           file=sys.stderr)
     DEPS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
