@@ -1,10 +1,12 @@
 """What the README tells people to type, typed: each block that is marked as a test runs, in a
 container with an installed Hearth and the simulated driver, as an unprivileged user."""
+import os
 import re
 import subprocess
 import unittest
 
 import container
+import first_screen
 import harness
 from dockerfile import Dockerfile
 
@@ -12,6 +14,7 @@ TEXT = (harness.SOURCE / "README.md").read_text()
 BLOCK = re.compile(r"^<!-- test: (\S+) -->\n```\w+\n(.*?)^```$", re.M | re.S)
 BLOCKS = dict(BLOCK.findall(TEXT))
 TRAINED = b"trained on 523776 numbers\n"
+HAS_DRIVER = any(map(os.path.exists, ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")))
 # What Docker does not give, and the machine has to: a driver.
 DRIVER = "/opt/driver/libcuda.so.1"
 MACHINE = {"HEARTH_DRIVER": DRIVER, "LD_LIBRARY_PATH": "/opt/driver",
@@ -139,7 +142,37 @@ class BuildTree(harness.SystemTest):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"ran\n", b""))
 
 
+class FirstScreen(harness.SystemTest):
+    """From a clone; the wheel's lines are test_wheel.py's."""
+
+    @unittest.skipIf(HAS_DRIVER, "quickstart would run on the machine's own driver")
+    def test_from_a_clone_to_a_report(self):
+        commands = first_screen.lines("clone")
+        self.assertEqual(len(commands), 3)
+        for path in harness.SOURCE.iterdir():
+            if path.name != "build":
+                (self.dir / path.name).symlink_to(path)
+        (self.dir / "build").symlink_to(harness.BUILD)
+        first_screen.prepare(self.dir)
+        told_nothing = {name: value for name, value in self.env.items()
+                        if name != "HEARTH_DRIVER"}
+        done = self.run_program("sh", "-e", "-c", commands[0], cwd=self.dir, env=told_nothing,
+                                timeout=200)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.addCleanup(self.run_program, harness.HEARTH, "stop")
+        done = self.run_program("sh", "-e", "-c", "exec 2>&1\n" + "\n".join(commands[1:]),
+                                cwd=self.dir)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(first_screen.masked(done.stdout.decode()),
+                         first_screen.masked(first_screen.BLOCKS["output"]))
+
+
 class Text(unittest.TestCase):
+    def test_the_first_screen_is_three_commands_twice_and_what_they_show(self):
+        self.assertEqual(set(first_screen.BLOCKS), {"clone", "wheel", "output"})
+        before = TEXT.partition("<!-- first screen: output -->")[0]
+        self.assertLess(before.count("\n"), 60)
+
     def test_every_block_that_looks_like_use_is_tested(self):
         use = TEXT.partition("\n## Use\n")[2].partition("\n## ")[0]
         self.assertEqual(len(re.findall(r"^```\w", use, re.M)), len(BLOCK.findall(use)))

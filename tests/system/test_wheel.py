@@ -11,6 +11,7 @@ import unittest
 import zipfile
 from pathlib import Path
 
+import first_screen
 import harness
 
 FLOOR = (2, 17)
@@ -130,6 +131,23 @@ class Wheel(Venv):
     def test_there_is_no_python_module_in_it(self):
         names = zipfile.ZipFile(self.wheel).namelist()
         self.assertEqual([name for name in names if name.endswith((".py", ".pth"))], [])
+
+    def test_the_readmes_lines(self):
+        """From the wheel to a report: the README's first screen, typed."""
+        commands = first_screen.lines("wheel")
+        self.assertEqual(len(commands), 3)
+        first_screen.prepare(self.dir)
+        (self.dir / "dist").mkdir()
+        shutil.copy(self.wheel, self.dir / "dist")
+        self.addCleanup(self.run_program, harness.HEARTH, "stop")
+        # pip is told to look for nothing newer elsewhere.
+        self.env["PIP_NO_INDEX"] = "1"
+        done = self.run_program("sh", "-e", "-c", "\n".join(commands[:2]), cwd=self.dir)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_program("sh", "-c", "exec 2>&1\n" + commands[2], cwd=self.dir)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(first_screen.masked(done.stdout.decode()),
+                         first_screen.masked(first_screen.BLOCKS["output"]))
 
     def test_installed_used_and_gone(self):
         before = files_of(self.venv)
