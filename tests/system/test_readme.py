@@ -76,6 +76,15 @@ class ReadmeTest(harness.SystemTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(b"cuInit", done.stdout)
 
+    def test_jupyter(self):
+        spec = "/tmp/.local/share/jupyter/kernels/python3"
+        done = self.shell(f"mkdir -p {spec}\n"
+                          f"echo '{{\"argv\": [\"python3\"]}}' >{spec}/kernel.json\n"
+                          + BLOCKS["jupyter"] + f"cat {spec}/kernel.json\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"under Hearth from now on", done.stdout)
+        self.assertTrue(done.stdout.endswith(b'{"argv": ["python3"]}\n'), done.stdout)
+
     def test_prove(self):
         done = self.shell(BLOCKS["prove"])
         self.assertEqual(done.returncode, 0, done.stderr)

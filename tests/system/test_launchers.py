@@ -1,0 +1,121 @@
+"""doc/launchers.md, typed: joblib, gunicorn and pytest under Hearth on the simulated driver. They
+come from PyPI, once per build."""
+import http.client
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import harness
+
+BLOCKS = dict(re.findall(r"^<!-- test: (\S+) -->\n```sh\n(.*?)^```$",
+                         (harness.SOURCE / "doc/launchers.md").read_text(), re.M | re.S))
+VENV = harness.BUILD / "launchers-venv"
+PACKAGES = ("joblib", "gunicorn", "pytest")
+USE = """
+import ctypes
+def use(number=0):
+    cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+    rc = cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    if rc:
+        raise RuntimeError(f"{number}: {rc}")
+    return number
+"""
+
+
+def why_no_packages():
+    if not (VENV / "made").exists():
+        shutil.rmtree(VENV, ignore_errors=True)
+        for words in ([sys.executable, "-m", "venv", VENV],
+                      [VENV / "bin/pip", "install", "--quiet", "--disable-pip-version-check",
+                       *PACKAGES]):
+            done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  check=False)
+            if done.returncode:
+                return done.stdout.strip()[-200:]
+        (VENV / "made").touch()
+    return None
+
+
+class Launchers(harness.SystemTest):
+    def setUp(self):
+        super().setUp()
+        reason = why_no_packages()
+        if reason:
+            self.skipTest(f"{', '.join(PACKAGES)} cannot be had: {reason}")
+        self.env["PATH"] = f"{VENV}/bin:{harness.HEARTH.parent}:{self.env['PATH']}"
+        self.addCleanup(self.run_program, harness.HEARTH, "stop")
+        self.write("use.py", USE)
+
+    def write(self, name, text):
+        (self.dir / name).write_text(text)
+
+    def type(self, name):
+        done = self.run_program("sh", "-e", "-c", BLOCKS[name], cwd=self.dir)
+        self.assertEqual((done.returncode, done.stderr), (0, b""), done.stdout)
+        return done.stdout
+
+    def runs(self, *words):
+        """Those that used CUDA: each must have its own cuInit and context, and no failed call."""
+        done = self.run_program(harness.HEARTH, "report", "--json", "-n", "99", *words)
+        runs = [run for run in json.loads(done.stdout)["runs"] if run["records"]]
+        for run in runs:
+            calls = [record["call"] for record in run["records"]]
+            self.assertIn("cuInit", calls)
+            self.assertTrue(all(not record["rc"] for record in run["records"]), run)
+        return runs
+
+    def test_joblib(self):
+        self.write("work.py", "from joblib import Parallel, delayed\nfrom use import use\n"
+                   "print(sum(Parallel(n_jobs=3)(delayed(use)(n) for n in range(9))))\n")
+        self.assertEqual(self.type("joblib"), b"36\n")
+        pids = {run["pid"] for run in self.runs()}
+        self.assertTrue(1 <= len(pids) <= 3, pids)
+
+    def test_pytest(self):
+        self.write("test_it.py", "from use import use\ndef test_it():\n    assert use(4) == 4\n")
+        self.assertIn(b"1 passed", self.type("pytest"))
+        self.assertEqual([run["task"] for run in self.runs()], ["tests"])
+
+    def ask(self, path):
+        client = http.client.HTTPConnection("app")
+        client.sock = socket.socket(socket.AF_UNIX)
+        client.sock.settimeout(harness.DEADLINE_S)
+        try:
+            client.sock.connect(str(path))
+            client.request("GET", "/")
+            return client.getresponse().read()
+        finally:
+            client.close()
+
+    def test_gunicorn(self):
+        self.write("app.py", "import os\nfrom use import use\n"
+                   "def app(environ, start):\n    use()\n    start('200 OK', [])\n"
+                   "    return [str(os.getpid()).encode()]\n")
+        path = self.dir / "app.sock"
+        server = subprocess.Popen(["sh", "-c", f"exec {BLOCKS['gunicorn']}"], cwd=self.dir,
+                                  env=self.env, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        end, seen = time.monotonic() + 30, set()
+        while not seen and time.monotonic() < end:
+            try:
+                seen.add(int(self.ask(path)))
+            except OSError:
+                time.sleep(0.1)
+        for _ in range(8):
+            seen.add(int(self.ask(path)))
+        self.assertNotIn(server.pid, seen)
+        server.send_signal(signal.SIGTERM)
+        server.wait(harness.DEADLINE_S)
+        self.assertEqual({run["pid"] for run in self.runs()}, seen)
+
+
+if __name__ == "__main__":
+    harness.main()
