@@ -1,8 +1,9 @@
-/* The speculative thread. It is created with all signals blocked, does cuInit and makes the context
- * that the program is about to ask for, in the program's own process, and ends when that is taken
- * or given back and the program has called cuInit. It must never touch the live environment, and be
- * inside the loader only while is_loading says so. What it made is committed or undone by the
- * program's own calls (claim.c). */
+/* The speculative thread. It is created with all signals blocked, does cuInit, makes the context
+ * that the program is about to ask for and loads into it what the program is about to load
+ * (prefetch.c), in the program's own process. It ends when all of that is taken or given back and
+ * the program has called cuInit. It must never touch the live environment, and be inside the loader
+ * only while is_loading says so. What it made is committed or undone by the program's own calls
+ * (claim.c). */
 #include "preload/ahead.h"
 
 #include "base/clock.h"

@@ -10,6 +10,7 @@
 #include "preload/start.h"
 #include "profile/image_store.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -66,6 +67,22 @@ static bool read_list(const struct profile_section *section, struct images *ret_
 	return is_found;
 }
 
+/* The driver reads it as long as the library lives, and the store's file may go from a home folder
+ * on the network meanwhile: then memory that is mapped from it can be read no more. */
+static bool copy_source(struct image_source *source)
+{
+	uint64_t size = source->size;
+	void *copy = map(size);
+
+	if (!copy)
+		return false;
+	memcpy(copy, source->data, size);
+	image_source_close(source);
+	*source = (struct image_source){
+		.data = copy, .size = size, .mapping = copy, .mapping_size = size};
+	return true;
+}
+
 static bool open_source(struct prefetch_image *image)
 {
 	static struct image_bases bases;
@@ -83,8 +100,13 @@ static bool open_source(struct prefetch_image *image)
 		if (image_store_folder(situation_profiles(), store))
 			store[0] = '\0';
 	}
-	error = image_source_open(&prefetch.list, image->index, &bases, store, &image->source);
+	error = image_source_open(
+		&prefetch.list, image->index, &bases, store[0] ? store : NULL, &image->source);
 	quiet_files_after_fork(false);
+	if (!error && is_heap && prefetch_is_preserved(image) && !copy_source(&image->source)) {
+		image_source_close(&image->source);
+		error = -ENOMEM;
+	}
 	if (error) {
 		log_debug("prefetch: image %u: %s", image->index, strerror(-error));
 		return false;

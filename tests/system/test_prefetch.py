@@ -39,8 +39,8 @@ class Kinds(PrefetchTest):
 
     def test_only_as_they_were_loaded(self):
         self.prefetch("mod=0", "lib=3", "heaplib=2", "keptlib=1", "modfat=3", "modex=4",
-                      "heapmod=0", "optlib=0,0,0", "optlib=0,1,0", *(f"launch={i}" for i in range(9)),
-                      taken=0)
+                      "heapmod=0", "optlib=0,0,0", "optlib=0,1,0",
+                      *(f"launch={i}" for i in range(9)), taken=0)
 
     def test_that_an_image_is_kept_is_true_or_not(self):
         """Some pass a pointer for true."""
