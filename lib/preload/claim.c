@@ -165,19 +165,37 @@ static enum claim commit(uint64_t start_us, uint64_t *ret_hidden_us)
 	return CLAIM_COMMITTED;
 }
 
-/* In a fork child of a process whose speculation was not committed, the program has never used the
- * driver, so it may begin here, with a copy of its own. */
-static enum claim claim_in_child(void)
+/* The program has never used the driver in this process or, where it has done so in a parent, not
+ * since: a copy of its own. */
+static void begin_in_child(void)
 {
 	uint32_t verdict = speculation_read(&speculation.verdict);
 
 	if (speculation_read(&speculation.phase) == PHASE_NONE)
-		return CLAIM_NOTHING;
+		return;
+	if (verdict <= VERDICT_CLAIMING && gate_is_closed()) {
+		claim_replace_driver();
+		gate_open();
+	}
 	speculation_write(&speculation.phase, PHASE_NONE);
-	if (verdict > VERDICT_CLAIMING || !gate_is_closed())
-		return CLAIM_NOTHING;
-	claim_replace_driver();
-	gate_open();
+}
+
+/* In a fork child of a process whose speculation was not committed. Of threads that come at once
+ * one begins, and the others wait for it. The word is the process's id, doubled, and 1 more when it
+ * is done: a child finds its parent's. */
+static enum claim claim_in_child(void)
+{
+	static uint32_t begun;
+	uint32_t self = (uint32_t)getpid() * 2, found = speculation_read(&begun);
+
+	while (found != self && found != self + 1) {
+		if (speculation_change(&begun, found, self)) {
+			begin_in_child();
+			speculation_write(&begun, self + 1);
+		}
+		found = speculation_read(&begun);
+	}
+	speculation_wait(&begun, self, CLAIM_LIMIT_US);
 	return CLAIM_NOTHING;
 }
 

@@ -28,6 +28,12 @@ class Fork(SpeculationTest):
                                       "release=0", "work")
             self.assert_speculated(done)
 
+    def test_a_child_whose_threads_begin_at_once(self):
+        for _ in range(5):
+            self.compare_steps(READY, "fork", "storm=16", "devices", "retain=0", "work")
+            self.compare_steps(READY, "clone", "storms=8", "devices")
+            self.compare_steps(READY, "fork", "fork", "storm=8", "fork", "init")
+
     def test_children_of_children(self):
         self.compare_steps(READY, "fork", "fork", "init", "retain=0", "work")
         self.compare_steps(READY, "fork", "init", "fork", "init", "retain=0", "work")
