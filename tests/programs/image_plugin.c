@@ -26,7 +26,7 @@ struct wrapper {
 #define IMAGE(number, bytes)                                                                       \
 	static const struct fat fat_##number                                                       \
 		__attribute__((section(".nv_fatbin"), aligned(8))) = {0xba55ed50u, 1, 16,          \
-			sizeof(IMAGE_TEXT(number, bytes)), IMAGE_TEXT(number, bytes)};
+			sizeof(IMAGE_TEXT(number, bytes)), {IMAGE_TEXT(number, bytes)}};
 #define WRAPPER(number)                                                                            \
 	{                                                                                          \
 		0x466243b1u, 1, &fat_##number, 0                                                   \

@@ -19,8 +19,14 @@ static struct fatbin make(uint16_t first, uint16_t second)
 {
 	struct fatbin fatbin = {
 		.header = {FATBIN_MAGIC, 1, sizeof(struct fatbin_header), sizeof(fatbin.parts)},
-		.parts = {{.entry = {first, 1, sizeof(struct fatbin_entry), 32}},
-			{.entry = {second, 1, sizeof(struct fatbin_entry), 32}}},
+		.parts = {{.entry = {.kind = first,
+				   .version = 1,
+				   .header_size = sizeof(struct fatbin_entry),
+				   .size = 32}},
+			{.entry = {.kind = second,
+				 .version = 1,
+				 .header_size = sizeof(struct fatbin_entry),
+				 .size = 32}}},
 	};
 
 	return fatbin;
