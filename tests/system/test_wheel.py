@@ -114,7 +114,7 @@ class Wheel(Venv):
     def test_every_object_needs_the_c_library_alone_and_of_the_floor(self):
         objects = self.unpacked()
         self.assertEqual(len(objects), len(INSTALLED))
-        allowed = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "libhearth.so",
+        allowed = {"libc.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libhearth.so",
                    "libhearth-alias.so", "ld-linux-x86-64.so.2"}
         for path in objects:
             with self.subTest(path=path.name):
