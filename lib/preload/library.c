@@ -64,6 +64,8 @@ static CUresult end_load(
 			describe_file(first, call->path);
 	}
 	first_call_end(first, rc);
+	if (rc == CUDA_SUCCESS)
+		prefetch_count(first->how == HEARTH_PREFETCHED);
 	if (rc == CUDA_SUCCESS && record_images_is_on()) {
 		image_call_look(call);
 		record_images_load(call, *(void *const *)handle,

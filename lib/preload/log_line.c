@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json_out.h"
 #include "base/own_write.h"
+#include "preload/prefetch.h"
 #include "preload/program.h"
 #include "preload/start.h"
 #include "region/record.h"
@@ -127,6 +128,7 @@ void log_line_exit(const struct hearth_page *page)
 	struct record_totals totals;
 	struct json_out out;
 	char line[LINE_MAX_SIZE];
+	uint32_t asked, adopted;
 
 	if (!start_settings()->log)
 		return;
@@ -139,5 +141,10 @@ void log_line_exit(const struct hearth_page *page)
 	json_out_u64(&out, "cuda_visible_us", totals.visible_us);
 	json_out_u64(&out, "cuda_hidden_us", totals.hidden_us);
 	json_out_u64(&out, "native_estimate_us", totals.visible_us + totals.hidden_us);
+	prefetch_counts(&asked, &adopted);
+	if (asked) {
+		json_out_u64(&out, "images_asked", asked);
+		json_out_u64(&out, "images_adopted", adopted);
+	}
 	end_line(&out, line);
 }

@@ -47,6 +47,11 @@ bool prefetch_is_there(void);
  * for is unloaded, and nothing more is loaded. Not after its first launch. */
 void prefetch_undo(void);
 
+/* The program has loaded an image, itself or by getting one that was loaded ahead; how many it has
+ * of both kinds, and of the latter. */
+void prefetch_count(bool is_handed_over);
+void prefetch_counts(uint32_t *ret_asked, uint32_t *ret_adopted);
+
 /* The program has unloaded that library. */
 void prefetch_unloaded(CUlibrary library);
 

@@ -21,6 +21,9 @@
 /* The same where all is to be undone. */
 #define HALT_LIMIT_US 10000000
 
+/* Images that the program has loaded, and those of them that were handed over. */
+static uint32_t asked, adopted;
+
 bool prefetch_is_there(void)
 {
 	return __atomic_load_n(&prefetch.count, __ATOMIC_ACQUIRE);
@@ -138,6 +141,19 @@ static void undo(struct prefetch_image *image)
 		return;
 	prefetch_unload(image);
 	prefetch_close(image, 0);
+}
+
+void prefetch_count(bool is_handed_over)
+{
+	__atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);
+	if (is_handed_over)
+		__atomic_fetch_add(&adopted, 1, __ATOMIC_RELAXED);
+}
+
+void prefetch_counts(uint32_t *ret_asked, uint32_t *ret_adopted)
+{
+	*ret_asked = __atomic_load_n(&asked, __ATOMIC_RELAXED);
+	*ret_adopted = __atomic_load_n(&adopted, __ATOMIC_RELAXED);
 }
 
 void prefetch_undo(void)

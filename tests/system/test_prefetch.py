@@ -55,6 +55,8 @@ class Kinds(PrefetchTest):
                           ("cuLibraryLoadData", "cold")])
         self.assertGreater(loads[1]["hidden_us"], 10000)
         self.assertEqual(loads[0]["object"], PLUGIN.name)
+        end = done.records[-1]
+        self.assertEqual((end["images_asked"], end["images_adopted"]), (3, 2))
 
     def test_before_init_nothing_shows(self):
         self.prefetch("lib=0", "lib=0", "mod=3", "launch=0",
