@@ -11,6 +11,7 @@
 #include "report/profiles.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,6 +244,18 @@ static int open_to_all(const char *folder, const char *store, const struct whole
 	return rc;
 }
 
+/* The folders on the way to one for all users; what cannot be made is said by whoever needs it. */
+static void make_open_folders(const char *path)
+{
+	char part[PATH_MAX];
+
+	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+		if (!mkdir(part, 0755))
+			chmod(part, 0755); /* whatever the umask */
+	}
+}
+
 static int import_one(struct request *request, const char *path, struct whole *whole)
 {
 	const char *folder = request->into ? request->into : request->folder;
@@ -256,6 +269,8 @@ static int import_one(struct request *request, const char *path, struct whole *w
 	rc = image_store_folder(folder, store);
 	if (rc)
 		return command_fail(COMMAND_FAILED, "profile: %s: %s", folder, strerror(-rc));
+	if (request->into)
+		make_open_folders(folder);
 	rc = bundle_read(path, store, &whole->profile, &whole->extension);
 	if (rc == BUNDLE_NONE)
 		rc = profile_read_file(path, &whole->profile, &whole->extension);

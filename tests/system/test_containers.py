@@ -1,5 +1,7 @@
 """doc/containers: the Dockerfile, the compose file and the pod, each run as it says in a container
 with an installed Hearth and the simulated driver."""
+import re
+import shutil
 import unittest
 
 import container
@@ -94,6 +96,32 @@ class Examples(harness.SystemTest):
             ["hearth", "entrypoint", "--", "sh", "-c", "python3 train.py; python3 train.py; "
              "hearth profile list --json; hearth report --json -n 9"], env=env)
         self.assertEqual(done.stdout.count(b'"program": "train.py"'), 3, done.stdout)
+
+
+    def test_a_profile_in_an_image(self):
+        text = (EXAMPLES / "README.md").read_text()
+        script = re.search(r"-c \\\n\t'(.*)' >train.profile$", text, re.M).group(1)
+        learnt = self.container(access="rw").run(
+            ["sh", "-c", script], env={**MACHINE, "HEARTH_STATE_DIR": "/tmp/state"})
+        self.assertEqual((learnt.returncode, learnt.stderr), (0, TRAINED))
+        (self.dir / "train.profile").write_bytes(learnt.stdout)
+        # RUN, with the image's files in a folder.
+        image = self.dir / "image"
+        shutil.copytree(self.installed, image, symlinks=True)
+        run = re.search(r"^RUN (hearth .*)$", text, re.M).group(1).split()
+        self.assertEqual(run[0], "hearth")
+        words = [re.sub("^/usr", f"{image}/usr", re.sub("^/tmp/", f"{self.dir}/", word))
+                 for word in run[1:]]
+        done = self.run_program(harness.HEARTH, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        fresh = self.dir / "fresh"
+        fresh.mkdir()
+        made = container.Container(fresh, str(image), access="rw")
+        made.add(harness.SIM, DRIVER)
+        made.add(harness.SOURCE / "tests/programs/train.py", "/app/train.py")
+        done = made.run(["hearth", "profile", "list"],
+                        env={**MACHINE, "HEARTH_STATE_DIR": "/tmp/state"})
+        self.assertIn(b"train.py", done.stdout, done.stderr)
 
 
 class SmallYaml(unittest.TestCase):
