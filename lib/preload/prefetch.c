@@ -345,6 +345,8 @@ void prefetch_give_back(uint64_t after_us)
 {
 	uint32_t count = 0;
 
+	/* The program has just taken the context, or it is gone. */
+	__atomic_store_n(&prefetch.last_us, clock_monotonic_us(), __ATOMIC_RELAXED);
 	while (has_ready()) {
 		uint64_t end_us = __atomic_load_n(&prefetch.last_us, __ATOMIC_RELAXED) + after_us,
 			 now_us = clock_monotonic_us();
