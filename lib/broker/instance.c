@@ -19,6 +19,7 @@
 #define RETRY_NS 20000000  /* between looks at such a lock */
 #define PROBE_US 100000    /* for one connection attempt */
 #define SOCKET_MODE_SYSTEM 0666
+#define TURN_MODE_SYSTEM 0644
 
 static int make_system_folder(const char *socket_path)
 {
@@ -47,6 +48,20 @@ static int open_lock(const char *path)
 		return -EPERM;
 	}
 	return fd;
+}
+
+/* Where programs say that they wait (preload/give_way.h). Without it nobody gives way. */
+static void make_turn(const char *path, bool is_system)
+{
+	int fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	struct stat info;
+
+	if (fd < 0)
+		return;
+	/* Not the lock itself: whoever can read a file can lock it. */
+	if (is_system && !fstat(fd, &info) && S_ISREG(info.st_mode) && info.st_uid == geteuid())
+		fchmod(fd, TURN_MODE_SYSTEM);
+	close(fd);
 }
 
 static bool is_served(const char *path)
@@ -110,7 +125,7 @@ int instance_take(const struct address *address, bool is_system, struct instance
 	int *ret_listener)
 {
 	struct instance instance = {.address = *address, .lock = -1};
-	char lock_path[ADDRESS_MAX], beside[ADDRESS_MAX];
+	char lock_path[ADDRESS_MAX], beside[ADDRESS_MAX], turn_path[ADDRESS_MAX];
 	int rc;
 
 	if (strlen(address->path) + SUFFIX_MAX > ADDRESS_MAX)
@@ -118,6 +133,8 @@ int instance_take(const struct address *address, bool is_system, struct instance
 	snprintf(
 		lock_path, sizeof(lock_path), "%.*s.lock", ADDRESS_MAX - SUFFIX_MAX, address->path);
 	snprintf(beside, sizeof(beside), "%.*s.new", ADDRESS_MAX - SUFFIX_MAX, address->path);
+	snprintf(
+		turn_path, sizeof(turn_path), "%.*s.turn", ADDRESS_MAX - SUFFIX_MAX, address->path);
 	if (is_system) {
 		rc = make_system_folder(address->path);
 		if (rc)
@@ -127,6 +144,8 @@ int instance_take(const struct address *address, bool is_system, struct instance
 	if (instance.lock < 0)
 		return instance.lock;
 	rc = take_lock(instance.lock, address->path);
+	if (!rc)
+		make_turn(turn_path, is_system);
 	if (!rc)
 		rc = place_socket(&instance, beside, is_system, ret_listener);
 	if (rc) {

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -68,7 +69,7 @@ static struct {
 	struct helper helpers[MAX_THREADS];
 } quiet;
 
-static void (*leave)(void);
+static void (*leave)(void), (*before_request)(void);
 
 static atomic_int exits; /* enum */
 static atomic_bool are_exits_wanted;
@@ -233,6 +234,20 @@ static int hook_cxa_atexit(void (*function)(void *), void *argument, void *objec
 	return 0;
 }
 
+static int hook_ioctl(int fd, unsigned long request, void *argument)
+{
+	void (*before)(void) = __atomic_load_n(&before_request, __ATOMIC_RELAXED);
+
+	if (before && quiet_is_thread())
+		before();
+	return ioctl(fd, request, argument);
+}
+
+void quiet_before_requests(void (*function)(void))
+{
+	__atomic_store_n(&before_request, function, __ATOMIC_RELAXED);
+}
+
 static void *run_helper(void *argument)
 {
 	struct helper *helper = argument;
@@ -302,6 +317,7 @@ int quiet_prepare(const struct driver_copy *copy, void (*before_exits)(void))
 		{"dlclose", (void *)hook_dlclose},
 		{"__cxa_atexit", (void *)hook_cxa_atexit},
 		{"__cxa_finalize", (void *)hook_cxa_finalize},
+		{"ioctl", (void *)hook_ioctl},
 	};
 	int outcome;
 

@@ -34,6 +34,10 @@ const char *quiet_variable(const char *name);
  * thread), or another negative errno. */
 int quiet_prepare(const struct driver_copy *copy, void (*before_exits)(void));
 
+/* What the quiet thread calls before each of the copy's requests to the kernel (ioctl). It runs
+ * inside the driver, which may hold locks of its own. */
+void quiet_before_requests(void (*function)(void));
+
 /* Is the calling thread the quiet one? */
 bool quiet_is_thread(void);
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "preload/claim.h"
 #include "preload/first_call.h"
+#include "preload/give_way.h"
 #include "preload/handlers.h"
 #include "preload/observe.h"
 #include "preload/prefetch.h"
@@ -77,13 +78,22 @@ CUresult handle_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
 	struct first_call call;
 	bool is_first = first_call_begin_on(&call, ROW_cuDevicePrimaryCtxRetain, device);
+	struct give_way_wait wait = {0};
 	uint64_t hidden_us = 0;
-	enum claim claim = context ? claim_primary(device, context, &hidden_us) : CLAIM_NOTHING;
-	/* The claim may have made another copy the driver. */
-	CUresult (*real)(CUcontext *, CUdevice) =
-		(CUresult(*)(CUcontext *, CUdevice))route_real(ROW_cuDevicePrimaryCtxRetain);
-	CUresult rc = claim == CLAIM_COMMITTED ? CUDA_SUCCESS : real(context, device);
+	enum claim claim = CLAIM_NOTHING;
+	CUresult (*real)(CUcontext *, CUdevice);
+	CUresult rc = CUDA_SUCCESS;
 
+	if (is_first)
+		give_way_begin(&wait);
+	if (context)
+		claim = claim_primary(device, context, &hidden_us);
+	/* The claim may have made another copy the driver. */
+	real = (CUresult(*)(CUcontext *, CUdevice))route_real(ROW_cuDevicePrimaryCtxRetain);
+	if (claim != CLAIM_COMMITTED)
+		rc = real(context, device);
+	if (is_first)
+		give_way_end(&wait);
 	if (!rc)
 		__atomic_fetch_add(references_on(device), 1, __ATOMIC_SEQ_CST);
 	if (is_first)
@@ -288,16 +298,21 @@ static bool make_plain(CUcontext *ret_context, const struct profile_context *mad
 		struct profile_context made = {                                                    \
 			PROFILE_CREATED, is_plain ? (VERSION) : 0, flags, device};                 \
 		CUresult(*real) TYPES;                                                             \
+		struct give_way_wait wait = {0};                                                   \
 		enum hearth_how how;                                                               \
 		uint64_t hidden_us = 0;                                                            \
 		CUresult rc;                                                                       \
                                                                                                    \
+		if (is_first)                                                                      \
+			give_way_begin(&wait);                                                     \
 		if (!is_plain || !make_plain(context, &made, &rc, &how, &hidden_us)) {             \
 			real = (CUresult(*) TYPES)route_real(ROW_##symbol);                        \
 			rc = real ARGUMENTS;                                                       \
 		}                                                                                  \
-		if (is_first)                                                                      \
+		if (is_first) {                                                                    \
+			give_way_end(&wait);                                                       \
 			end_creation(&call, rc, is_plain ? how : HEARTH_COLD, hidden_us, &made);   \
+		}                                                                                  \
 		return rc;                                                                         \
 	}
 

@@ -5,6 +5,7 @@
 #include "preload/claim.h"
 #include "preload/client.h"
 #include "preload/first_call.h"
+#include "preload/give_way.h"
 #include "preload/handlers.h"
 #include "preload/observe.h"
 
@@ -39,6 +40,7 @@ static void note_warm(struct first_call *call)
 
 CUresult handle_cuInit(unsigned int flags)
 {
+	struct give_way_wait wait;
 	struct first_call call;
 	enum claim claim;
 	bool is_warm;
@@ -51,8 +53,10 @@ CUresult handle_cuInit(unsigned int flags)
 		return call_driver(flags);
 	is_warm = client_is_warm();
 	first_call_time(&call, ROW_cuInit, NO_DEVICE);
+	give_way_begin(&wait);
 	claim = claim_init(flags, &call.hidden_us);
 	rc = claim == CLAIM_COMMITTED ? CUDA_SUCCESS : call_driver(flags);
+	give_way_end(&wait);
 	if (claim == CLAIM_COMMITTED)
 		call.how = HEARTH_SPECULATED;
 	else if (claim == CLAIM_SQUASHED)

@@ -13,6 +13,7 @@
 #include "preload/around.h"
 #include "preload/claim.h"
 #include "preload/client.h"
+#include "preload/give_way.h"
 #include "preload/observe.h"
 #include "preload/read_ahead.h"
 #include "preload/route.h"
@@ -46,6 +47,7 @@ static void start_thread(void)
 	plan.rank = decide_rank_of_environment();
 	speculation.pid = getpid();
 	claim_note_process();
+	give_way_prepare();
 	speculation_write(&speculation.phase, PHASE_STARTED);
 	around_begin();
 	if (threads_start(ahead_run, &plan))
