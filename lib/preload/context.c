@@ -266,13 +266,14 @@ CUresult context_create(uintptr_t real, uint32_t version, CUcontext *ret_handle,
 }
 
 /* A context by flags and device alone: routed, or made ahead. False where the driver is to make it;
- * `ret_how` says also then how it came to be. */
+ * `ret_how` says also then how it came to be. Never routed is what the oldest cuCtxCreate makes:
+ * the oldest entries (cuMemAlloc of 32 bits) answer 201 in any other context. */
 static bool make_plain(CUcontext *ret_context, const struct profile_context *made, CUresult *ret_rc,
 	enum hearth_how *ret_how, uint64_t *ret_hidden_us)
 {
 	enum claim claim = CLAIM_NOTHING;
 
-	if (routed_is_wanted(made->flags, made->device)) {
+	if (made->version > 1 && routed_is_wanted(made->flags, made->device)) {
 		*ret_rc = routed_create(
 			ret_context, made->flags, made->device, &claim, ret_hidden_us);
 		if (!*ret_rc)

@@ -17,8 +17,6 @@ DIFFERENT = """\
 +cuCtxSynchronize, destroyed: 0
 -cuCtxDestroy_v2, destroyed elsewhere: 709
 +cuCtxDestroy_v2, destroyed elsewhere: 0
--API version of the old ABI: 0, 3010
-+API version of the old ABI: 0, 3020
 """
 
 

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+import site
 import subprocess
 import sys
 
@@ -18,8 +19,8 @@ SLACK_MIB = 16
 
 
 def _environment_of_python(context):
-    """A venv with ipykernel, on top of the python that has torch; from carried wheels where there
-    are any, else from PyPI."""
+    """A venv with ipykernel, on top of the python that has torch, also where that is a venv itself;
+    from carried wheels where there are any, else from PyPI."""
     venv = context.work / "jupyter-venv"
     if not (venv / "made").exists():
         shutil.rmtree(venv, ignore_errors=True)
@@ -31,6 +32,9 @@ def _environment_of_python(context):
                         "--ignore-installed", *JUPYTER,
                         *(carried if wheels.exists() and not context.simulated else [])],
                        check=True)
+        packages = next(venv.glob("lib/python*/site-packages"))
+        (packages / "below.pth").write_text(
+            "".join(f"{path}\n" for path in site.getsitepackages()), encoding="utf-8")
         (venv / "made").touch()
     return venv
 
