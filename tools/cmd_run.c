@@ -3,6 +3,7 @@
  * parent, and shows the run's first calls when it has ended. */
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/log.h"
 #include "base/settings.h"
 #include "broker/spawn.h"
 #include "command.h"
@@ -13,6 +14,7 @@
 #include "options.h"
 #include "report/load.h"
 #include "report/show.h"
+#include "spare/adopt.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -23,7 +25,7 @@
 #include <unistd.h>
 
 struct request {
-	bool is_report, is_json, is_eager;
+	bool is_report, is_json, is_eager, is_spare;
 	const char *task, *log;
 	char **words;
 };
@@ -41,6 +43,7 @@ static int parse(int argc, char **argv, struct request *ret_request)
 	const struct option_row rows[] = {{.name = "report", .flag = &request.is_report},
 		{.name = "json", .flag = &request.is_json},
 		{.name = "eager", .flag = &request.is_eager},
+		{.name = "spare", .flag = &request.is_spare},
 		{.name = "task", .text = &request.task}, {.name = "log", .text = &request.log},
 		{0}};
 	int status = options_take(&command_run, rows, WORDS_PROGRAM, argc, argv, &request.words);
@@ -230,6 +233,9 @@ static int run(int argc, char **argv)
 
 	if (rc != OPTIONS_TAKEN)
 		return rc;
+	if (request.is_spare && (request.is_report || request.is_eager))
+		return command_fail(CHILD_OWN_ERROR, "--spare: not with --%s",
+			request.is_report ? "report" : "eager");
 	rc = set_environment(&request);
 	if (rc)
 		return rc;
@@ -241,13 +247,18 @@ static int run(int argc, char **argv)
 		return run_and_report(&request);
 	if (request.is_eager)
 		wrap_set_eager();
+	if (request.is_spare && settings.is_on) {
+		log_set_level(settings.log_level);
+		spare_adopt(request.words);
+	}
 	execvp(request.words[0], request.words);
 	return exec_failed(request.words[0], errno);
 }
 
 const struct command command_run = {
 	.name = "run",
-	.arguments = "[--report] [--eager] [--task NAME] [--log FILE] [--] PROGRAM [ARGUMENT...]",
+	.arguments = "[--report] [--eager] [--spare] [--task NAME] [--log FILE] [--] PROGRAM "
+		     "[ARGUMENT...]",
 	.summary = "Run a program under Hearth",
 	.help = "Adds libhearth.so to LD_PRELOAD, after what is there, starts a broker if none "
 		"runs,\n"
@@ -256,6 +267,8 @@ const struct command command_run = {
 		"  --report     stay, and show the first CUDA calls on stderr when it has ended\n"
 		"  --json       the same as JSON\n"
 		"  --eager      do cuInit and a context ahead though nothing was learned yet\n"
+		"  --spare      by way of a waiting spare of its kind, if there is one (`hearth "
+		"spare`)\n"
 		"  --task NAME  a name for this run in reports (HEARTH_TASK; the broker keeps 63 "
 		"bytes)\n"
 		"  --log FILE   append records as JSON lines (HEARTH_LOG; %p is the pid, %h the "

@@ -27,6 +27,7 @@ extern const struct command command_jupyter;
 extern const struct command command_release;
 extern const struct command command_report;
 extern const struct command command_run;
+extern const struct command command_spare;
 extern const struct command command_status;
 extern const struct command command_stop;
 

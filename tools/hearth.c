@@ -18,6 +18,7 @@ static const struct command *const commands[] = {
 	&command_stop,
 	&command_doctor,
 	&command_jupyter,
+	&command_spare,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -90,6 +90,11 @@ class ReadmeTest(harness.SystemTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(b"changed: passed", done.stdout)
 
+    def test_spare(self):
+        done = self.shell(BLOCKS["spare"])
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertIn(TRAINED, done.stdout)
+
     def test_leave(self):
         done = self.shell("hearth run true\n" + BLOCKS["leave"])
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,0 +1,265 @@
+/* Holding a spare, as the only thread of a process of its own. Must never hold a descriptor of a
+ * program longer than it takes to pass it on, and never start a program twice. */
+#include "spare/hold.h"
+
+#include "base/clock.h"
+#include "base/socket.h"
+#include "spare/folder.h"
+#include "spare/hand_over.h"
+#include "spare/holder.h"
+#include "spare/packet.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define US_PER_S 1000000u
+#define US_PER_MS 1000u
+#define REQUEST_LIMIT_US 200000
+/* A file that was changed while it loaded, its own __pycache__ among them: then once more. */
+#define MOST_TRIES 3
+#define PAUSE_NS 50000000 /* longer than manifest_take's doubt about what has just been written */
+
+static _Noreturn void leave(struct holder *holder, const char *why)
+{
+	if (holder->report_fd >= 0 && write(holder->report_fd, why, strlen(why)) < 0)
+		_exit(1);
+	unlink(holder->path);
+	python_end(&holder->python);
+	_exit(0);
+}
+
+static void begin(struct holder *holder)
+{
+	int rc = python_start(holder->plan, &holder->python);
+
+	holder->state = SPARE_LOADING;
+	holder->since_us = clock_monotonic_us();
+	if (rc)
+		leave(holder, strerror(-rc));
+}
+
+/* The python is of no use, or has never been. */
+static void again(struct holder *holder, const char *why)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+
+	python_end(&holder->python);
+	if (++holder->tries == MOST_TRIES)
+		leave(holder, why);
+	nanosleep(&pause, NULL);
+	begin(holder);
+}
+
+static void hear_python(struct holder *holder)
+{
+	char packet[SPARE_TEXT * 2], name[PATH_MAX] = "";
+	ssize_t got = recv(holder->python.control, packet, sizeof(packet) - 1, MSG_DONTWAIT);
+	int rc;
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (got <= 0) {
+		again(holder, "python ended before it was ready");
+		return;
+	}
+	packet[got] = '\0';
+	if (packet[0] == 'e')
+		leave(holder, packet + 1);
+	if (packet[0] != 'r' || holder->state != SPARE_LOADING)
+		leave(holder, "python said what was not asked for");
+	rc = python_ready(&holder->python, name);
+	if (rc) {
+		snprintf(packet, sizeof(packet), "%.500s: %s", name,
+			rc == -ESTALE ? "it was changed just now" : strerror(-rc));
+		again(holder, packet);
+		return;
+	}
+	holder->state = SPARE_READY;
+	holder->tries = 0;
+	holder->since_us = clock_monotonic_us();
+	if (holder->report_fd >= 0 && write(holder->report_fd, "r", 1) == 1)
+		close(holder->report_fd);
+	holder->report_fd = -1;
+}
+
+static void tell_status(struct holder *holder, int fd)
+{
+	struct spare_message reply;
+	size_t length;
+
+	packet_init(&reply, SPARE_STATUS, (int)holder->state);
+	reply.pid = (uint32_t)holder->python.pid;
+	reply.age_s = (uint32_t)((clock_monotonic_us() - holder->since_us) / US_PER_S);
+	snprintf(reply.text, sizeof(reply.text), "%s", holder->plan->python);
+	for (char **name = holder->plan->imports; *name; name++) {
+		length = strlen(reply.text);
+		snprintf(reply.text + length, sizeof(reply.text) - length, " %s", *name);
+	}
+	packet_send(fd, &reply, NULL, 0);
+}
+
+/* One connection: it is one question, or the program itself. */
+static void serve(struct holder *holder, int fd)
+{
+	struct spare_message message;
+	struct socket_peer peer;
+	int fds[SPARE_FDS];
+	size_t count = 0;
+
+	if (socket_peer(fd, &peer) || peer.uid != geteuid() ||
+		packet_receive(fd, REQUEST_LIMIT_US, &message, fds, SPARE_FDS, &count))
+		return;
+	if (message.what == SPARE_STOP)
+		leave(holder, "stopped");
+	if (message.what == SPARE_STATUS)
+		tell_status(holder, fd);
+	if (message.what == SPARE_ADOPT && holder->state != SPARE_READY)
+		packet_tell(fd, SPARE_NO, 0);
+	else if (message.what == SPARE_ADOPT &&
+		 hand_over(holder, fd, &message, fds, count) != HAND_OVER_AS_IT_WAS) {
+		socket_close_all(fds, count);
+		python_end(&holder->python);
+		begin(holder);
+		return;
+	}
+	socket_close_all(fds, count);
+}
+
+static void reap(struct holder *holder)
+{
+	struct signalfd_siginfo info;
+
+	while (read(holder->signal_fd, &info, sizeof(info)) == sizeof(info))
+		;
+	if (waitpid(holder->python.pid, NULL, WNOHANG) == holder->python.pid) {
+		holder->python.pid = -1;
+		again(holder, "python ended before it was ready");
+	}
+}
+
+static _Noreturn void loop(struct holder *holder)
+{
+	begin(holder);
+	for (;;) {
+		uint64_t idle_us = (uint64_t)holder->plan->idle_s * US_PER_S;
+		uint64_t waited_us = clock_monotonic_us() - holder->since_us;
+		bool can_idle = idle_us && holder->state == SPARE_READY;
+		struct pollfd polled[] = {{.fd = holder->python.control, .events = POLLIN},
+			{.fd = holder->signal_fd, .events = POLLIN},
+			{.fd = holder->listen_fd, .events = POLLIN}};
+		int fd;
+
+		if (can_idle && waited_us >= idle_us)
+			leave(holder, "");
+		if (poll(polled, 3, can_idle ? (int)((idle_us - waited_us) / US_PER_MS) + 1 : -1) <
+			0)
+			continue;
+		if (polled[0].revents) {
+			hear_python(holder);
+			continue;
+		}
+		if (polled[1].revents) {
+			reap(holder);
+			continue;
+		}
+		fd = polled[2].revents
+			     ? accept4(holder->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)
+			     : -1;
+		if (fd >= 0) {
+			serve(holder, fd);
+			close(fd);
+		}
+	}
+}
+
+/* Nothing of who started us stays open. */
+static void close_others(int kept, int kept_too)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		int fd = atoi(entry->d_name);
+
+		if (fd > STDERR_FILENO && fd != kept && fd != kept_too && fd != dirfd(dir))
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static _Noreturn void become(const struct spare_plan *plan, int report_fd, int bound_fd)
+{
+	struct holder holder = {.plan = plan,
+		.report_fd = report_fd,
+		.signal_fd = -1,
+		.python = {.control = -1, .names = -1}};
+	struct text kind = {.bytes = (char *)plan->kind, .size = plan->kind_size};
+	char folder[ADDRESS_MAX];
+	sigset_t all;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), rc;
+
+	setsid();
+	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	close_others(report_fd, bound_fd);
+	if (chdir("/"))
+		leave(&holder, "/: no such folder");
+	umask(022);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&all);
+	sigaddset(&all, SIGCHLD);
+	holder.signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	rc = holder.signal_fd < 0 ? -errno : folder_find(1, folder);
+	if (!rc)
+		rc = folder_name(folder, kind_digest(&kind), getpid(), holder.path);
+	if (!rc)
+		unlink(holder.path); /* of a pid that was used before */
+	if (!rc)
+		rc = socket_listen(holder.path, &holder.listen_fd);
+	if (rc)
+		leave(&holder, strerror(-rc));
+	close(bound_fd);
+	loop(&holder);
+}
+
+int hold_start(const struct spare_plan *plan, int report_fd)
+{
+	int bound[2], rc = 0;
+	pid_t between;
+	char nothing;
+
+	if (pipe2(bound, O_CLOEXEC))
+		return -errno;
+	between = fork();
+	if (between < 0)
+		rc = -errno;
+	if (!between) {
+		pid_t holder = fork();
+
+		if (!holder)
+			become(plan, report_fd, bound[1]);
+		_exit(holder < 0);
+	}
+	close(bound[1]);
+	/* Its end: it listens, or has ended. */
+	while (!rc && read(bound[0], &nothing, 1) < 0 && errno == EINTR)
+		;
+	close(bound[0]);
+	while (!rc && waitpid(between, NULL, 0) < 0 && errno == EINTR)
+		;
+	return rc;
+}

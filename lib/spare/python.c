@@ -1,0 +1,190 @@
+/* The python of a spare, from its parent's side. Runs in what holds a spare, which has one thread.
+ * The python dies with its parent; it has no descriptor but 0 to 4, of which it closes its own two
+ * before a program runs. */
+#include "spare/python.h"
+
+#include "base/clock.h"
+#include "base/socket.h"
+#include "launch/wrap.h"
+#include "spare/bootstrap.h"
+#include "spare/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CONTROL_FD 3 /* as bootstrap.py has them */
+#define NAMES_FD 4
+#define ANSWER_LIMIT_US 250000 /* less than a client waits */
+#define ANSWER_SIZE 1024
+/* A context that waits for a program is given back by the spare's own end. */
+#define GIVE_BACK_S "86400"
+
+static void default_signals(void)
+{
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static char **make_words(const struct spare_plan *plan)
+{
+	size_t count = 0, at = 0;
+	char **words;
+
+	while (plan->imports[count])
+		count++;
+	words = calloc(count + (size_t)plan->flag_count + 4, sizeof(*words));
+	if (!words)
+		return NULL;
+	words[at++] = (char *)plan->python;
+	for (int i = 0; i < plan->flag_count; i++)
+		words[at++] = plan->flags[i];
+	words[at++] = (char *)"-c";
+	words[at++] = (char *)bootstrap_text;
+	for (size_t i = 0; i < count; i++)
+		words[at++] = plan->imports[i];
+	return words;
+}
+
+static _Noreturn void run_in_child(
+	const struct spare_plan *plan, char **words, int control, int names, pid_t parent)
+{
+	int null;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	default_signals();
+	/* Out of the way first: one of them may be 3 or 4. */
+	control = fcntl(control, F_DUPFD_CLOEXEC, NAMES_FD + 1);
+	names = fcntl(names, F_DUPFD_CLOEXEC, NAMES_FD + 1);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < CONTROL_FD; fd++)
+		dup2(null, fd);
+	dup2(control, CONTROL_FD);
+	dup2(names, NAMES_FD);
+	environ = plan->environment;
+	if (plan->is_eager && (wrap_set_eager() || setenv("HEARTH_GIVE_BACK", GIVE_BACK_S, 1)))
+		_exit(1);
+	execve(plan->python, words, environ);
+	_exit(1);
+}
+
+int python_start(const struct spare_plan *plan, struct python *ret_python)
+{
+	struct python python = {.names = -1};
+	pid_t parent = getpid();
+	int pair[2], rc = 0;
+	char **words = make_words(plan);
+
+	if (!words)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		free(words);
+		return -errno;
+	}
+	python.control = pair[0];
+	python.names = (int)syscall(SYS_memfd_create, "hearth-spare", MFD_CLOEXEC);
+	clock_gettime(CLOCK_REALTIME, &python.start);
+	python.pid = python.names < 0 ? -1 : fork();
+	if (python.pid < 0)
+		rc = -errno;
+	if (!python.pid)
+		run_in_child(plan, words, pair[1], python.names, parent);
+	free(words);
+	close(pair[1]);
+	if (rc) {
+		close(python.control);
+		if (python.names >= 0)
+			close(python.names);
+		return rc;
+	}
+	*ret_python = python;
+	return 0;
+}
+
+int python_ready(struct python *python, char ret_name[PATH_MAX])
+{
+	int rc = manifest_take(python->names, &python->start, &python->manifest, ret_name);
+
+	close(python->names);
+	python->names = -1;
+	return rc;
+}
+
+/* A packet of bytes, the count of all descriptors first, with up to SPARE_FDS beside each. */
+static int pass_on(int control, const int *fds, size_t count)
+{
+	uint32_t head = (uint32_t)count;
+	size_t sent = 0;
+
+	do {
+		size_t here = count - sent < SPARE_FDS ? count - sent : SPARE_FDS;
+		int rc = socket_send(control, &head, sizeof(head), fds + sent, here);
+
+		if (rc)
+			return rc;
+		sent += here;
+	} while (sent < count);
+	return 0;
+}
+
+int python_offer(
+	struct python *python, const int *fds, size_t fd_count, char *ret_reason, size_t size)
+{
+	char answer[ANSWER_SIZE];
+	int rc = pass_on(python->control, fds, fd_count);
+	ssize_t got;
+
+	if (!rc)
+		rc = socket_wait(python->control, clock_monotonic_us() + ANSWER_LIMIT_US);
+	if (rc)
+		return rc;
+	got = recv(python->control, answer, sizeof(answer) - 1, MSG_DONTWAIT);
+	if (got <= 0)
+		return got ? -errno : -ECONNRESET;
+	answer[got] = '\0';
+	if (answer[0] == 'y')
+		return 0;
+	if (answer[0] != 'n')
+		return -EPROTO;
+	strncpy(ret_reason, answer + 1, size - 1);
+	ret_reason[size - 1] = '\0';
+	return 1;
+}
+
+int python_go(struct python *python)
+{
+	int rc = socket_send(python->control, "g", 1, NULL, 0);
+
+	close(python->control);
+	python->control = -1;
+	return rc;
+}
+
+void python_end(struct python *python)
+{
+	if (python->pid > 0) {
+		kill(python->pid, SIGKILL);
+		while (waitpid(python->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (python->control >= 0)
+		close(python->control);
+	if (python->names >= 0)
+		close(python->names);
+	manifest_done(&python->manifest);
+	*python = (struct python){.control = -1, .names = -1};
+}

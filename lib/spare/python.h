@@ -1,0 +1,46 @@
+/* The one python of a spare: started, told to run, ended. Its holder is its parent. */
+#pragma once
+
+#include "spare/manifest.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+/* What a spare is made of; copied by no one, stays for the holder's life. */
+struct spare_plan {
+	const char *python; /* absolute */
+	char **flags;
+	int flag_count;
+	char **imports; /* ends with NULL */
+	char **environment;
+	const char *kind; /* kind_make's */
+	size_t kind_size;
+	unsigned idle_s; /* it ends when it has waited that long */
+	bool is_eager;   /* cuInit and a context ahead, unasked */
+};
+
+struct python {
+	pid_t pid;
+	int control; /* a packet socket: bootstrap.py has the other end */
+	int names;   /* where it writes the names of what it read */
+	struct timespec start;
+	struct manifest manifest;
+};
+
+/* 0 or -errno. */
+int python_start(const struct spare_plan *plan, struct python *ret_python);
+
+/* It has said that it is ready. 0; -ESTALE as manifest_take. */
+int python_ready(struct python *python, char ret_name[PATH_MAX]);
+
+/* Passes a request and its descriptors on, and asks. 0: it would run, and waits for python_go;
+ * 1: it will not, for `ret_reason`, and is as it was; -errno: it is of no use any more. */
+int python_offer(
+	struct python *python, const int *fds, size_t fd_count, char *ret_reason, size_t size);
+int python_go(struct python *python);
+
+/* Kills and reaps it, and lets go of what belongs to it. */
+void python_end(struct python *python);

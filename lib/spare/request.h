@@ -1,0 +1,20 @@
+/* What a client sends: the kind, and everything that a program gets from its start. */
+#pragma once
+
+#include "spare/kind.h"
+
+#define REQUEST_FDS 250
+#define REQUEST_OWN_FDS 2 /* the first */
+
+/* fds[0] is the text, a memfd; fds[1] the working folder; then the program's own, by number. */
+struct request {
+	int fds[REQUEST_FDS];
+	size_t fd_count;
+};
+
+/* 0, or -errno; -ENOTSUP for too many descriptors. */
+int request_make(
+	const struct command_line *line, const struct text *kind, struct request *ret_request);
+
+/* Closes the two that are its own. */
+void request_done(struct request *request);

@@ -1,0 +1,37 @@
+/* What goes over a spare's socket, one fixed packet a time, between `hearth run --spare` and the
+ * process that holds a spare (hold.c). Both are the same user's, and check it. */
+#pragma once
+
+#include <stdint.h>
+
+#define SPARE_MAGIC 0x52505348u /* "HSPR" */
+#define SPARE_VERSION 1u
+#define SPARE_FDS 4 /* that one packet brings */
+
+enum spare_what {
+	SPARE_ADOPT = 1, /* client: with the text and the folder; `value` descriptors in all */
+	SPARE_MORE,      /* holder: go on; client: the next of them, SPARE_FDS a packet */
+	SPARE_START,     /* holder: it would run; nothing has happened yet */
+	SPARE_GO,        /* client: run it; from here on it is run here or nowhere */
+	SPARE_NO,        /* holder: not this one */
+	SPARE_SIGNAL,    /* client: number `value` */
+	SPARE_STOPPED,   /* holder: by signal `value` */
+	SPARE_ENDED,     /* holder: `value` as waitpid has it */
+	SPARE_STATUS,    /* client; answered by the same with `value`, `age_s` and `text` */
+	SPARE_STOP,      /* client; answered by the end of the connection */
+};
+
+enum spare_state { SPARE_LOADING = 0, SPARE_READY };
+
+#define SPARE_TEXT 512
+
+struct spare_message {
+	uint32_t magic, version;
+	uint32_t what; /* enum spare_what */
+	int32_t value;
+	uint32_t pid; /* of the python, in SPARE_STATUS */
+	uint32_t age_s;
+	char text[SPARE_TEXT]; /* the python and what it imported; NUL-terminated */
+};
+
+_Static_assert(sizeof(struct spare_message) == 24 + SPARE_TEXT, "no padding");
