@@ -19,7 +19,7 @@ static int find(const char *kernel, char ret_folder[PATH_MAX])
 	if (rc)
 		return command_fail(COMMAND_FAILED,
 			"no kernelspec '%s' is to be found: `jupyter kernelspec list` shows those "
-			"there are",
+			"there are; for an environment that is not active, set VIRTUAL_ENV to it",
 			kernel);
 	return COMMAND_OK;
 }

@@ -77,7 +77,8 @@ class Kernelspecs(harness.SystemTest):
         self.add(self.dir / ".local/share/jupyter", "mine")
         self.add(self.dir / "active/share/jupyter", "theirs")
         self.jupyter("install", "--kernel", "mine")
-        self.jupyter("install", "--kernel", "theirs", status=1)
+        self.assertIn(b"VIRTUAL_ENV",
+                      self.jupyter("install", "--kernel", "theirs", status=1))
         self.env["VIRTUAL_ENV"] = str(self.dir / "active")
         self.jupyter("install", "--kernel", "theirs")
 
