@@ -20,9 +20,17 @@ def of_process(pid):
     return sorted((_simulated if is_simulated() else _listed)(pid).elements())
 
 
+def _file_of(descriptor):
+    """The file behind /proc/PID/fd/N; "" where another thread has just closed it."""
+    try:
+        return os.readlink(descriptor)
+    except FileNotFoundError:
+        return ""
+
+
 def _simulated(pid):
-    accounts = {os.path.realpath(path) for path in glob.glob(f"/proc/{pid}/fd/*")
-                if "nvidia-client-" in os.path.realpath(path)}
+    accounts = {file for file in map(_file_of, glob.glob(f"/proc/{pid}/fd/*"))
+                if "nvidia-client-" in file}
     found = Counter()
     for path in accounts:
         try:

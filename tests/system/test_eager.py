@@ -28,7 +28,8 @@ class Eager(SystemTest):
     def test_first_run_finds_it_done(self):
         for more in ((), ("--report",)):
             with self.subTest(more=more):
-                how = self.how(*more, "--eager", "--", PROGRAMS / "simple_driver", "after=600")
+                how = self.how(*more, "--eager", "--", PROGRAMS / "driver_steps", "lookup",
+                               "sleep=600", "init", "retain=0")
                 self.assertEqual(how["cuInit"], "speculated")
                 self.assertEqual(how["cuDevicePrimaryCtxRetain"], "speculated")
                 self.forget()
