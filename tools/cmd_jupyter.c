@@ -69,9 +69,12 @@ static int run(int argc, char **argv)
 
 	if (status != OPTIONS_TAKEN)
 		return status;
-	if (!words[0] || (strcmp(words[0], "install") && strcmp(words[0], "uninstall"))) {
-		command_fail(0, "jupyter: '%s' is neither install nor uninstall",
-			words[0] ? words[0] : "");
+	if (!words[0]) {
+		command_fail(0, "jupyter: say install or uninstall");
+		return command_usage(&command_jupyter);
+	}
+	if (strcmp(words[0], "install") && strcmp(words[0], "uninstall")) {
+		command_fail(0, "jupyter: '%s' is neither install nor uninstall", words[0]);
 		return command_usage(&command_jupyter);
 	}
 	if (words[1]) {

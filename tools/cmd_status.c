@@ -103,7 +103,7 @@ static void print_proof(const json_t *status)
 	static const struct {
 		const char *state, *meaning;
 	} meanings[] = {
-		{"passed", "programs have done ahead what they did before"},
+		{"passed", "what programs did before is done ahead for them"},
 		{"failed", "nothing is done ahead with this driver; see `hearth doctor`"},
 		{"not proven", "nothing is done ahead yet; `hearth doctor --prove` proves it now"},
 		{"proving", "it takes some seconds"},
@@ -124,6 +124,7 @@ static void print_devices(const json_t *devices)
 	struct table *table;
 	const json_t *device;
 	char size[FIGURE_SIZE];
+	bool holds_any = false;
 	size_t i;
 
 	if (!json_array_size(devices))
@@ -134,6 +135,7 @@ static void print_devices(const json_t *devices)
 		uint64_t held = count_of(device, "keeper_bytes_estimate");
 		bool has_context = json_is_true(json_object_get(device, "keeper_has_context"));
 
+		holds_any = holds_any || held;
 		table_cell(table, "%" PRIu64, count_of(device, "ordinal"));
 		table_cell(table, "%s", text_of(device, "name"));
 		table_cell(table, "%s", text_of(device, "pci"));
@@ -148,7 +150,9 @@ static void print_devices(const json_t *devices)
 	puts("");
 	table_print(table, stdout);
 	table_free(table);
-	puts("What the keeper holds is no leak: it keeps cuInit short. `hearth release` frees it.");
+	if (holds_any)
+		puts("What the keeper holds is no leak: it keeps cuInit short. `hearth release` "
+		     "frees it.");
 }
 
 static void print_clients(const json_t *status)

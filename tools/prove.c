@@ -91,7 +91,7 @@ static void print_text(const struct proof *proof, int status, const char *text)
 {
 	fputs(text, stdout);
 	if (status == PROVE_PASSED)
-		printf("proven with %s: programs have done ahead what they did before\n",
+		printf("proven with %s: what programs did before is done ahead for them\n",
 			proof->driver);
 	else if (status == PROVE_FAILED)
 		printf("disproved with %s: nothing is done ahead\n", proof->driver);

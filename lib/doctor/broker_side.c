@@ -9,8 +9,12 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void broker_side_judge(
 	const char *address, const char *status, const char *driver, struct findings *findings)
@@ -49,11 +53,28 @@ void broker_side_judge(
 }
 
 /* No broker answers: could one of the user's own start? */
+/* The folder of HEARTH_SOCKET: the broker makes none. False where none can start there. */
+static bool examine_named_place(const char *socket, struct findings *findings)
+{
+	char folder[PATH_MAX];
+
+	snprintf(folder, sizeof(folder), "%s", socket);
+	if (!access(dirname(folder), W_OK | X_OK))
+		return true;
+	findings_add(findings, "broker", SEVERITY_WARNING,
+		"none runs, and none can at HEARTH_SOCKET=%s: %s: %s", socket, folder,
+		strerror(errno));
+	findings_remedy(findings, "mkdir -m 700 that folder, or unset HEARTH_SOCKET");
+	return false;
+}
+
 static void examine_place(const struct settings *settings, struct findings *findings)
 {
 	char folder[ADDRESS_MAX];
 	int rc;
 
+	if (settings->socket && !examine_named_place(settings->socket, findings))
+		return;
 	rc = settings->socket ? 0 : address_own_folder(folder, sizeof(folder));
 	if (!rc && !settings->socket)
 		rc = address_check_folder(folder);

@@ -321,6 +321,12 @@ class Doctor(DoctorTest):
         self.assertIn(f"{self.dir}/run/hearth", findings["broker"]["text"])
         _, findings = self.doctor(env={**self.env, "HEARTH_SOCKET": "/" + "x" * 200})
         self.assertEqual(findings["broker"]["severity"], "warning")
+        gone = self.dir / "gone"
+        for socket, severity in ((gone / "broker", "warning"), (self.dir / "broker", "note")):
+            _, findings = self.doctor(env={**self.env, "HEARTH_SOCKET": str(socket)})
+            self.assertEqual(findings["broker"]["severity"], severity, findings["broker"])
+        _, findings = self.doctor(env={**self.env, "HEARTH_SOCKET": str(gone / "broker")})
+        self.assertIn(f"{gone}: No such file or directory", findings["broker"]["text"])
 
     # How it is asked
 
