@@ -40,6 +40,7 @@ static void inspect_fatbin(const char *data, unsigned int sm, struct image_info 
 		if (entry.header_size >= sizeof(entry) && end - at >= sizeof(entry))
 			memcpy(&entry, data + at, sizeof(entry));
 		has_ptx |= entry.kind == FATBIN_KIND_PTX;
+		ret_info->has_ptx |= entry.kind != FATBIN_KIND_ELF;
 		has_code |= entry.kind == FATBIN_KIND_ELF && runs_on(entry.architecture, sm);
 		if (entry.header_size < ENTRY_HEAD || entry.header_size > end - at ||
 			entry.size > end - at - entry.header_size)
@@ -103,7 +104,7 @@ void image_inspect(const void *image, unsigned int sm, struct image_info *ret_in
 	/* PTX may be shorter than any header: look at one byte at a time. */
 	if (image_is_text(image)) {
 		ret_info->size = strlen(image);
-		ret_info->is_compiled = strstr(image, PTX_SIGN);
+		ret_info->is_compiled = ret_info->has_ptx = strstr(image, PTX_SIGN);
 		return;
 	}
 	memcpy(&magic, image, sizeof(magic));

@@ -12,6 +12,8 @@ struct image_info {
 	uint64_t size;    /* bytes; 0 where it cannot be told safely */
 	bool is_compiled; /* PTX text, or a fat binary with PTX and no machine code for the device:
 			   * the driver compiles it, or finds it in its JIT cache */
+	bool has_ptx; /* PTX text, or a fat binary with anything but machine code: which of them the
+		       * driver takes may depend on its options */
 };
 
 /* Does it begin as text does? Reads two bytes. */

@@ -13,13 +13,15 @@
 #include <sys/mman.h>
 
 void image_call_begin(struct image_call *ret_call, enum image_entry entry, const void *code,
-	const char *path, uint32_t jit_count, const void *options, const void *values,
-	uint32_t option_count)
+	const char *path, uint32_t jit_count, const void *jit_options, const void *jit_values,
+	const void *options, const void *values, uint32_t option_count)
 {
 	ret_call->entry = entry;
 	ret_call->code = code;
 	ret_call->path = path;
 	ret_call->jit_count = jit_count;
+	ret_call->jit_options = jit_options;
+	ret_call->jit_values = jit_values;
 	ret_call->option_count = option_count;
 	ret_call->options = options;
 	ret_call->values = values;
@@ -72,7 +74,7 @@ void image_call_look(struct image_call *call)
 	call->data = call->form ? call->code : NULL;
 	call->size = call->offset = 0;
 	call->wrapper = IMAGES_NO_OFFSET;
-	call->is_in_file = call->is_compiled = false;
+	call->is_in_file = call->is_compiled = call->has_text = false;
 	if (call->form == IMAGE_WRAPPED) {
 		struct fatbin_wrapper passed;
 
@@ -100,37 +102,73 @@ void image_call_measure(struct image_call *call, unsigned int sm)
 		return;
 	image_inspect(call->data, sm, &info);
 	call->is_compiled = info.is_compiled;
+	call->has_text = info.has_ptx;
 	call->size = call->form == IMAGE_TEXT ? info.size + 1 : info.size;
+}
+
+void image_refuse(struct image *image, uint32_t flag, uint32_t option)
+{
+	image->flags = (image->flags & ~IMAGE_HAS_NO_VALUES) | flag;
+	image->refused = option;
+	image->option_count = image->jit_count = 0;
+}
+
+/* The values are in the pointers' place. */
+static void note_jit_options(const struct image_call *call, struct image *image)
+{
+	if (call->jit_count > IMAGES_JIT_OPTIONS_MAX || !call->jit_options) {
+		image_refuse(image, IMAGE_HAS_JIT_OPTIONS, IMAGES_NO_OPTION);
+		return;
+	}
+	for (uint32_t i = 0; i < call->jit_count; i++) {
+		uint32_t option = (uint32_t)call->jit_options[i];
+
+		if (!image_jit_option_is_plain(option) || !call->jit_values ||
+			(uintptr_t)call->jit_values[i] > UINT32_MAX) {
+			image_refuse(image, IMAGE_HAS_JIT_OPTIONS, option);
+			return;
+		}
+		image->jit_options[i].option = option;
+		image->jit_options[i].value = (uint32_t)(uintptr_t)call->jit_values[i];
+	}
+	image->jit_count = call->jit_count;
+}
+
+static void note_options(const struct image_call *call, struct image *image)
+{
+	if (call->option_count > IMAGES_OPTIONS_MAX || !call->options) {
+		image_refuse(image, IMAGE_HAS_MORE_OPTIONS, IMAGES_NO_OPTION);
+		return;
+	}
+	if (!call->values)
+		image->flags |= IMAGE_HAS_NO_VALUES;
+	for (uint32_t i = 0; i < call->option_count; i++) {
+		bool is_preserved = call->options[i] == CU_LIBRARY_BINARY_IS_PRESERVED;
+		uintptr_t value = call->values ? (uintptr_t)call->values[i] : 0;
+
+		/* A truth value: the runtime passes 1, and no driver follows that. */
+		if (is_preserved)
+			value = value != 0;
+		/* What another value points to, if it does, is not known here. */
+		if (value > UINT32_MAX || (!call->values && !is_preserved)) {
+			image_refuse(image, IMAGE_HAS_MORE_OPTIONS, (uint32_t)call->options[i]);
+			return;
+		}
+		image->options[i].option = (uint32_t)call->options[i];
+		image->options[i].value = (uint32_t)value;
+	}
+	image->option_count = call->option_count;
 }
 
 void image_call_options(const struct image_call *call, struct image *ret_image)
 {
-	uint32_t count =
-		call->option_count < IMAGES_OPTIONS_MAX ? call->option_count : IMAGES_OPTIONS_MAX;
-
 	ret_image->flags = 0;
+	ret_image->refused = IMAGES_NO_OPTION;
+	ret_image->option_count = ret_image->jit_count = 0;
 	if (call->jit_count)
-		ret_image->flags |= IMAGE_HAS_JIT_OPTIONS;
-	if (call->option_count > IMAGES_OPTIONS_MAX || (count && (!call->options || !call->values)))
-		ret_image->flags |= IMAGE_HAS_MORE_OPTIONS;
-	ret_image->option_count = 0;
-	if (ret_image->flags & IMAGE_HAS_MORE_OPTIONS)
-		return;
-	for (uint32_t i = 0; i < count; i++) {
-		uintptr_t value = (uintptr_t)call->values[i];
-
-		/* A truth value: the runtime passes 1, and no driver follows that. */
-		if (call->options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
-			value = value != 0;
-		/* What another value points to, if it does, is not known here. */
-		if (value > UINT32_MAX) {
-			ret_image->flags |= IMAGE_HAS_MORE_OPTIONS;
-			return;
-		}
-		ret_image->options[i].option = (uint32_t)call->options[i];
-		ret_image->options[i].value = (uint32_t)value;
-	}
-	ret_image->option_count = count;
+		note_jit_options(call, ret_image);
+	if (call->option_count && !ret_image->flags)
+		note_options(call, ret_image);
 }
 
 static bool has_options(const struct image_call *call, const struct image *image)
@@ -138,10 +176,7 @@ static bool has_options(const struct image_call *call, const struct image *image
 	struct image passed = {0};
 
 	image_call_options(call, &passed);
-	return passed.flags == (image->flags & (IMAGE_HAS_JIT_OPTIONS | IMAGE_HAS_MORE_OPTIONS)) &&
-	       passed.option_count == image->option_count &&
-	       !memcmp(passed.options, image->options,
-		       passed.option_count * sizeof(passed.options[0]));
+	return image_has_same_options(&passed, image);
 }
 
 /* A whole file, as it now lies at the path. */

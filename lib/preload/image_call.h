@@ -13,6 +13,8 @@ struct image_call {
 	const void *code; /* the image, or NULL for the two entries that take a path */
 	const char *path; /* of those */
 	uint32_t jit_count;
+	const int *jit_options; /* CUjit_option, with their values likewise */
+	const void *const *jit_values;
 	uint32_t option_count;
 	const int *options;        /* CUlibraryOption */
 	const void *const *values; /* each is the option's value, or points to it, as CUDA says */
@@ -30,12 +32,13 @@ struct image_call {
 	struct mapped mapped;
 	/* By image_call_measure. */
 	bool is_compiled;
+	bool has_text; /* something that could be compiled, PTX or other text */
 };
 
 /* Notes the arguments; the rest is filled in by the calls below. The path must stay. */
 void image_call_begin(struct image_call *ret_call, enum image_entry entry, const void *code,
-	const char *path, uint32_t jit_count, const void *options, const void *values,
-	uint32_t option_count);
+	const char *path, uint32_t jit_count, const void *jit_options, const void *jit_values,
+	const void *options, const void *values, uint32_t option_count);
 
 /* Looks at what is passed; once. */
 void image_call_look(struct image_call *call);
@@ -44,8 +47,11 @@ void image_call_look(struct image_call *call);
  * where it cannot be told; `is_compiled`, on a device of that compute capability. */
 void image_call_measure(struct image_call *call, unsigned int sm);
 
-/* The options as the profile keeps them; `flags` says what it cannot. */
+/* The options as the profile keeps them; `flags` says what it cannot, `refused` for which one. */
 void image_call_options(const struct image_call *call, struct image *ret_image);
+
+/* It has an option that is not kept: none of them is. */
+void image_refuse(struct image *image, uint32_t flag, uint32_t option);
 
 /* Does the call ask for image `index` of the list: the same entry, form, options and content? Of an
  * image in a file, the file's identity and the offsets decide, and its digest; of one on the heap

@@ -94,28 +94,28 @@ static CUresult end_load(
 	}
 
 LOAD_HANDLER(cuModuleLoad, (CUmodule * module, const char *path), (module, path), module,
-	IMAGE_MODULE_FILE, NULL, path, 0, NULL, NULL, 0)
+	IMAGE_MODULE_FILE, NULL, path, 0, NULL, NULL, NULL, NULL, 0)
 LOAD_HANDLER(cuModuleLoadData, (CUmodule * module, const void *image), (module, image), module,
-	IMAGE_MODULE_DATA, image, NULL, 0, NULL, NULL, 0)
+	IMAGE_MODULE_DATA, image, NULL, 0, NULL, NULL, NULL, NULL, 0)
 LOAD_HANDLER(cuModuleLoadDataEx,
 	(CUmodule * module, const void *image, unsigned int option_count, const void *options,
 		const void *values),
 	(module, image, option_count, options, values), module, IMAGE_MODULE_DATA_EX, image, NULL,
-	option_count, NULL, NULL, 0)
+	option_count, options, values, NULL, NULL, 0)
 LOAD_HANDLER(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, image), module,
-	IMAGE_MODULE_FATBIN, image, NULL, 0, NULL, NULL, 0)
+	IMAGE_MODULE_FATBIN, image, NULL, 0, NULL, NULL, NULL, NULL, 0)
 LOAD_HANDLER(cuLibraryLoadData,
 	(CUlibrary * library, const void *image, const void *jit_options, const void *jit_values,
 		unsigned int jit_count, const void *options, const void *values,
 		unsigned int count),
 	(library, image, jit_options, jit_values, jit_count, options, values, count), library,
-	IMAGE_LIBRARY_DATA, image, NULL, jit_count, options, values, count)
+	IMAGE_LIBRARY_DATA, image, NULL, jit_count, jit_options, jit_values, options, values, count)
 LOAD_HANDLER(cuLibraryLoadFromFile,
 	(CUlibrary * library, const char *path, const void *jit_options, const void *jit_values,
 		unsigned int jit_count, const void *options, const void *values,
 		unsigned int count),
 	(library, path, jit_options, jit_values, jit_count, options, values, count), library,
-	IMAGE_LIBRARY_FILE, NULL, path, jit_count, options, values, count)
+	IMAGE_LIBRARY_FILE, NULL, path, jit_count, jit_options, jit_values, options, values, count)
 
 CUresult handle_cuLibraryUnload(CUlibrary library)
 {

@@ -142,6 +142,10 @@ static CUresult call_load(struct prefetch_image *image)
 	const void *code = image->source.data;
 	int options[IMAGES_OPTIONS_MAX];
 	void *values[IMAGES_OPTIONS_MAX];
+	int jit_options[IMAGES_JIT_OPTIONS_MAX];
+	void *jit_values[IMAGES_JIT_OPTIONS_MAX];
+	bool has_values = listed->option_count && !(listed->flags & IMAGE_HAS_NO_VALUES);
+	uint32_t jit_count = listed->jit_count;
 
 	if (listed->form == IMAGE_WRAPPED) {
 		image->wrapper = (struct fatbin_wrapper){.magic = FATBIN_WRAPPER_MAGIC,
@@ -153,15 +157,21 @@ static CUresult call_load(struct prefetch_image *image)
 		options[i] = (int)listed->options[i].option;
 		values[i] = (void *)(uintptr_t)listed->options[i].value;
 	}
+	for (uint32_t i = 0; i < jit_count; i++) {
+		jit_options[i] = (int)listed->jit_options[i].option;
+		jit_values[i] = (void *)(uintptr_t)listed->jit_options[i].value;
+	}
 	switch (listed->entry) {
 	case IMAGE_LIBRARY_DATA:
-		return driver.load_library((CUlibrary *)&image->handle, code, NULL, NULL, 0,
-			listed->option_count ? options : NULL, listed->option_count ? values : NULL,
+		return driver.load_library((CUlibrary *)&image->handle, code,
+			jit_count ? jit_options : NULL, jit_count ? jit_values : NULL, jit_count,
+			listed->option_count ? options : NULL, has_values ? values : NULL,
 			listed->option_count);
 	case IMAGE_MODULE_DATA:
 		return driver.load_data((CUmodule *)&image->handle, code);
 	case IMAGE_MODULE_DATA_EX:
-		return driver.load_data_ex((CUmodule *)&image->handle, code, 0, NULL, NULL);
+		return driver.load_data_ex((CUmodule *)&image->handle, code, jit_count,
+			jit_count ? jit_options : NULL, jit_count ? jit_values : NULL);
 	default:
 		return driver.load_fatbin((CUmodule *)&image->handle, code);
 	}

@@ -3,6 +3,7 @@
  * and does what can wait on the thread that writes (record_learn.c). */
 #include "preload/record_images.h"
 
+#include "base/log.h"
 #include "preload/first_call.h"
 #include "preload/observe.h"
 #include "preload/recorder.h"
@@ -162,9 +163,7 @@ static bool is_same(
 	uint8_t digest[DIGEST_SIZE];
 
 	if (known->entry != image->entry || known->file != image->file ||
-		known->option_count != image->option_count ||
-		memcmp(known->options, image->options,
-			image->option_count * sizeof(image->options[0])))
+		!image_has_same_options(known, image))
 		return false;
 	/* Of a whole file the rest is filled in later. */
 	if (image->entry == IMAGE_LIBRARY_FILE || image->entry == IMAGE_MODULE_FILE)
@@ -207,6 +206,9 @@ static bool describe(struct recorder *self, const struct image_call *call, struc
 	image->wrapper = call->wrapper;
 	if (call->is_compiled)
 		image->flags |= IMAGE_IS_JIT;
+	/* What is to be compiled may depend on them. */
+	if (image->jit_count && call->has_text)
+		image_refuse(image, IMAGE_HAS_JIT_OPTIONS, image->jit_options[0].option);
 	if (__atomic_load_n(&is_late, __ATOMIC_RELAXED))
 		image->flags |= IMAGE_IS_LATE;
 	if (call->path) {
@@ -247,6 +249,7 @@ static uint32_t note_image(
 {
 	struct images_draft *draft = &self->draft;
 	struct image image = {.device = device, .load_us = (uint32_t)took_us, .count = 1};
+	char reason[IMAGE_REASON_SIZE];
 
 	if (!describe(self, call, &image))
 		return IMAGES_MAX;
@@ -267,6 +270,9 @@ static uint32_t note_image(
 		self->copies[draft->image_count] = copy;
 	}
 	draft->images[draft->image_count] = image;
+	if (image.flags & (IMAGE_HAS_JIT_OPTIONS | IMAGE_HAS_MORE_OPTIONS))
+		log_debug(
+			"prefetch: image %u: %s", draft->image_count, image_reason(&image, reason));
 	record_learn_changed();
 	return draft->image_count++;
 }

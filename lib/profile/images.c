@@ -6,6 +6,7 @@
 #include "profile/extension.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *image_entry_name(enum image_entry entry)
@@ -89,7 +90,8 @@ static bool is_image_sound(const struct images *list, const struct image *image)
 	       image->entry < IMAGE_ENTRY_COUNT && image->form >= IMAGE_WRAPPED &&
 	       image->form < IMAGE_FORM_COUNT && !(image->flags & ~IMAGE_FLAGS) &&
 	       image->age <= IMAGES_AGE_MAX && image->device >= -1 &&
-	       image->option_count <= IMAGES_OPTIONS_MAX && image->kernel_first <= kernels &&
+	       image->option_count <= IMAGES_OPTIONS_MAX &&
+	       image->jit_count <= IMAGES_JIT_OPTIONS_MAX && image->kernel_first <= kernels &&
 	       image->kernel_count <= kernels - image->kernel_first;
 }
 
@@ -174,7 +176,67 @@ int images_find(const struct profile_extension *extension, uint64_t key, struct 
 
 bool image_is_replayable(const struct image *image)
 {
-	return !image->flags;
+	return !(image->flags & ~IMAGE_HAS_NO_VALUES);
+}
+
+bool image_has_same_options(const struct image *a, const struct image *b)
+{
+	const uint32_t refusals = IMAGE_HAS_JIT_OPTIONS | IMAGE_HAS_MORE_OPTIONS,
+		       flags = refusals | IMAGE_HAS_NO_VALUES;
+
+	return (a->flags & flags) == (b->flags & flags) &&
+	       (!(a->flags & refusals) || a->refused == b->refused) &&
+	       a->option_count == b->option_count && a->jit_count == b->jit_count &&
+	       !memcmp(a->options, b->options, a->option_count * sizeof(a->options[0])) &&
+	       !memcmp(a->jit_options, b->jit_options, a->jit_count * sizeof(a->jit_options[0]));
+}
+
+/* CUDA Driver API, "CUjit_option". All others are buffers or their sizes and counts, results (also
+ * CU_JIT_THREADS_PER_BLOCK is one), internal, or of a later CUDA. */
+bool image_jit_option_is_plain(uint32_t option)
+{
+	switch (option) {
+	case 0:  /* CU_JIT_MAX_REGISTERS */
+	case 7:  /* CU_JIT_OPTIMIZATION_LEVEL */
+	case 8:  /* CU_JIT_TARGET_FROM_CUCONTEXT, whose value is not read */
+	case 9:  /* CU_JIT_TARGET */
+	case 10: /* CU_JIT_FALLBACK_STRATEGY */
+	case 11: /* CU_JIT_GENERATE_DEBUG_INFO */
+	case 12: /* CU_JIT_LOG_VERBOSE */
+	case 13: /* CU_JIT_GENERATE_LINE_INFO */
+	case 14: /* CU_JIT_CACHE_MODE */
+	case 20: /* CU_JIT_LTO */
+	case 21: /* CU_JIT_FTZ */
+	case 22: /* CU_JIT_PREC_DIV */
+	case 23: /* CU_JIT_PREC_SQRT */
+	case 24: /* CU_JIT_FMA */
+	case 29: /* CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES */
+	case 30: /* CU_JIT_POSITION_INDEPENDENT_CODE */
+	case 31: /* CU_JIT_MIN_CTA_PER_SM */
+	case 32: /* CU_JIT_MAX_THREADS_PER_BLOCK */
+	case 33: /* CU_JIT_OVERRIDE_DIRECTIVE_VALUES */
+		return true;
+	default:
+		return false;
+	}
+}
+
+const char *image_reason(const struct image *image, char ret_text[IMAGE_REASON_SIZE])
+{
+	bool is_jit = image->flags & IMAGE_HAS_JIT_OPTIONS;
+
+	if (image_is_replayable(image))
+		return "";
+	if (image->flags & IMAGE_IS_JIT)
+		return "compiled: not loaded ahead";
+	if (image->flags & IMAGE_IS_LATE)
+		return "a limit is set: not loaded ahead";
+	if (image->refused == IMAGES_NO_OPTION)
+		return is_jit ? "jit options: not loaded ahead"
+			      : "library options: not loaded ahead";
+	snprintf(ret_text, IMAGE_REASON_SIZE, "%s option %u: not loaded ahead",
+		is_jit ? "jit" : "library", image->refused);
+	return ret_text;
 }
 
 void images_draft_begin(struct images_draft *draft)

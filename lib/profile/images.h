@@ -24,13 +24,15 @@
 #include "profile/profile.h"
 
 #define IMAGES_RECORD 0x10u /* type of the extension record */
-#define IMAGES_VERSION 1u   /* a list of another version is none */
+#define IMAGES_VERSION 2u   /* a list of another version is none */
 
 #define IMAGES_FILES_MAX 128u
 #define IMAGES_MAX 512u
 #define IMAGES_KERNELS_MAX 4096u
 #define IMAGES_TEXT_MAX (512u << 10) /* kernels of templates have names of hundreds of bytes */
 #define IMAGES_OPTIONS_MAX 4u
+#define IMAGES_JIT_OPTIONS_MAX 8u
+#define IMAGES_NO_OPTION UINT32_MAX
 #define IMAGES_AGE_MAX 8u
 #define IMAGES_NO_FILE UINT32_MAX
 #define IMAGES_NO_OFFSET UINT64_MAX
@@ -63,12 +65,13 @@ enum image_form {
 };
 
 #define IMAGE_IS_JIT 1u           /* the driver compiles it (PTX alone): never loaded ahead */
-#define IMAGE_HAS_JIT_OPTIONS 2u  /* was passed JIT options, which are not kept: likewise */
+#define IMAGE_HAS_JIT_OPTIONS 2u  /* was passed JIT options that are not kept: likewise */
 #define IMAGE_HAS_MORE_OPTIONS 4u /* was passed library options beyond those kept: likewise */
 #define IMAGE_IS_LATE                                                                              \
 	8u /* the program sets a limit that is settled by what is loaded: likewise                 \
 	    */
-#define IMAGE_FLAGS 15u
+#define IMAGE_HAS_NO_VALUES 16u /* its library options were passed without values */
+#define IMAGE_FLAGS 31u
 
 enum image_file_kind {
 	IMAGE_FILE_BUILD_ID = 1, /* identity: the GNU build-id, zero-padded */
@@ -89,8 +92,8 @@ struct image_file {
 static_assert(sizeof(struct image_file) == 56, "image file layout v1");
 
 struct image_option {
-	uint32_t option; /* CUlibraryOption */
-	uint32_t value;  /* as passed in the pointer's place */
+	uint32_t option; /* CUlibraryOption, CUjit_option */
+	uint32_t value;  /* as passed in the pointer's place; 0 where there are no values */
 };
 
 struct image {
@@ -109,9 +112,13 @@ struct image {
 	int32_t device;       /* the current context's device then, -1 = none */
 	uint32_t option_count;
 	struct image_option options[IMAGES_OPTIONS_MAX];
+	struct image_option jit_options[IMAGES_JIT_OPTIONS_MAX];
+	uint32_t jit_count;
+	uint32_t refused; /* the option for which it is not kept, by the flag a JIT or a library
+			   * one; IMAGES_NO_OPTION: none, or too many */
 	uint32_t kernel_first, kernel_count; /* its kernels, in order of first use */
 };
-static_assert(sizeof(struct image) == 136, "image layout v1");
+static_assert(sizeof(struct image) == 208, "image layout v2");
 
 #define IMAGE_KERNEL_FUNCTION                                                                      \
 	1u /* it was made a function of a context: cuKernelGetFunction,                            \
@@ -156,6 +163,16 @@ bool images_next(
 /* Is that one to be loaded ahead? Not what would be compiled, nor what the list does not know all
  * about. */
 bool image_is_replayable(const struct image *image);
+
+/* Do both have the same options, or the same reason to keep none? */
+bool image_has_same_options(const struct image *a, const struct image *b);
+
+/* Is that CUjit_option a plain number that the driver only reads, in the pointer's place? */
+bool image_jit_option_is_plain(uint32_t option);
+
+/* Why it is not loaded ahead, "jit option 4: not loaded ahead", or "". */
+#define IMAGE_REASON_SIZE 64
+const char *image_reason(const struct image *image, char ret_text[IMAGE_REASON_SIZE]);
 
 /* A list to be written, with all of its room. Some 650 KiB: to be mapped, not put on a stack. */
 struct images_draft {

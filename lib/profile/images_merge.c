@@ -20,9 +20,8 @@ static bool is_same_image(const struct images *old, const struct image *a,
 	const struct images_draft *seen, const struct image *b)
 {
 	if (a->entry != b->entry || a->form != b->form || a->size != b->size ||
-		a->option_count != b->option_count || a->digest_size != b->digest_size ||
-		memcmp(a->digest, b->digest, sizeof(a->digest)) ||
-		memcmp(a->options, b->options, a->option_count * sizeof(a->options[0])) ||
+		a->digest_size != b->digest_size ||
+		memcmp(a->digest, b->digest, sizeof(a->digest)) || !image_has_same_options(a, b) ||
 		(a->file == IMAGES_NO_FILE) != (b->file == IMAGES_NO_FILE))
 		return false;
 	return a->file == IMAGES_NO_FILE ||

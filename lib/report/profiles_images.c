@@ -30,14 +30,6 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Why it is not loaded ahead, or "". */
-static const char *reason(const struct image *image)
-{
-	if (image->flags & IMAGE_IS_JIT)
-		return "compiled: not loaded ahead";
-	return image_is_replayable(image) ? "" : "other options: not loaded ahead";
-}
-
 static void print_kernels(const struct images *list, FILE *to)
 {
 	for (uint32_t i = 0; i < list->head->kernel_count; i++) {
@@ -73,7 +65,7 @@ void profiles_print_images(
 	for (uint32_t i = 0; i < list.head->image_count; i++) {
 		const struct image *image = &list.images[i];
 		const char *path = path_of(&list, image);
-		char text[FIGURE_SIZE];
+		char text[FIGURE_SIZE], reason[IMAGE_REASON_SIZE];
 
 		table_cell(table, "%u", i + 1);
 		table_cell(table, "%s", path ? base_name(path) : "on the heap");
@@ -87,7 +79,7 @@ void profiles_print_images(
 		table_cell(table, "%u", image->kernel_count);
 		table_cell(table, "%u", image->age);
 		table_cell(table, "%s", image_entry_name((enum image_entry)image->entry));
-		table_cell(table, "%s", reason(image));
+		table_cell(table, "%s", image_reason(image, reason));
 	}
 	table_print(table, to);
 	table_free(table);
@@ -139,14 +131,14 @@ static json_t *kernels_json(const struct images *list, const struct image *image
 	return kernels;
 }
 
-static json_t *options_json(const struct image *image)
+static json_t *options_json(const struct image_option *from, uint32_t count, bool has_values)
 {
 	json_t *options = json_array();
 
-	for (uint32_t i = 0; i < image->option_count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		json_array_append_new(
-			options, json_pack("[I,I]", (json_int_t)image->options[i].option,
-					 (json_int_t)image->options[i].value));
+			options, json_pack("[I,o]", (json_int_t)from[i].option,
+					 has_values ? json_integer(from[i].value) : json_null()));
 	return options;
 }
 
@@ -155,19 +147,24 @@ static json_t *image_json(const struct images *list, const struct image *image)
 	const struct image_file *file =
 		image->file == IMAGES_NO_FILE ? NULL : &list->files[image->file];
 	bool has_build_id = file && file->kind == IMAGE_FILE_BUILD_ID;
+	bool has_values = !(image->flags & IMAGE_HAS_NO_VALUES);
+	char reason[IMAGE_REASON_SIZE];
 	bool has_wrapper = image->wrapper != IMAGES_NO_OFFSET;
 
-	return json_pack("{s:o,s:o,s:o,s:o,s:I,s:o,s:s,s:b,s:b,s:o,s:I,s:I,s:I,s:i,s:o}", "file",
-		string_json(path_of(list, image)), "build_id",
+	return json_pack("{s:o,s:o,s:o,s:o,s:I,s:o,s:s,s:b,s:b,s:s,s:o,s:o,s:I,s:I,s:I,s:i,s:o}",
+		"file", string_json(path_of(list, image)), "build_id",
 		has_build_id ? build_id_json(file) : json_null(), "offset",
 		file ? json_integer((json_int_t)image->offset) : json_null(), "wrapper",
 		has_wrapper ? json_integer((json_int_t)image->wrapper) : json_null(), "size",
 		(json_int_t)image->size, "digest", digest_json(image->digest, DIGEST_SIZE), "entry",
 		image_entry_name((enum image_entry)image->entry), "jit",
-		image->flags & IMAGE_IS_JIT, "replayable", image_is_replayable(image), "options",
-		options_json(image), "load_us", (json_int_t)image->load_us, "loads",
-		(json_int_t)image->count, "unused_runs", (json_int_t)image->age, "device",
-		image->device, "kernels", kernels_json(list, image));
+		image->flags & IMAGE_IS_JIT, "replayable", image_is_replayable(image), "reason",
+		image_reason(image, reason), "options",
+		options_json(image->options, image->option_count, has_values), "jit_options",
+		options_json(image->jit_options, image->jit_count, true), "load_us",
+		(json_int_t)image->load_us, "loads", (json_int_t)image->count, "unused_runs",
+		(json_int_t)image->age, "device", image->device, "kernels",
+		kernels_json(list, image));
 }
 
 json_t *profiles_images_json(

@@ -69,7 +69,13 @@ static void make_images(const struct profile *profile, struct profile_extension 
 			.digest_size = 4096,
 			.file = i ? IMAGES_NO_FILE : 0,
 			.entry = IMAGE_LIBRARY_DATA,
-			.form = i ? IMAGE_ELF : IMAGE_WRAPPED};
+			.form = i ? IMAGE_ELF : IMAGE_WRAPPED,
+			.option_count = 1,
+			.options = {{1, !i}},
+			.flags = i ? IMAGE_HAS_NO_VALUES : 0,
+			.jit_count = i,
+			.jit_options = {{7, 3}},
+			.refused = IMAGES_NO_OPTION};
 		seen.kernels[seen.kernel_count++] = (struct image_kernel){
 			.name = images_draft_text(&seen, i ? "gemm" : "add"), .image = i};
 	}

@@ -7,6 +7,8 @@
  *   heaplib=I heapmod=I              the same of a copy of the fat binary on the heap, which is
  *                                    overwritten and freed afterwards
  *   keptlib=I                        a library of a copy that stays, as the option says
+ *   novalues=I                       the same, the option without a value
+ *   jitlib=I,O,V                     a library of a copy that goes, with a JIT option and its value
  *   optlib=I,O,V  with library option O of value V
  *   launch=S func=S twice=S          what was loaded S-th: its kernel, used
  *   unload=S      the same is unloaded
@@ -114,6 +116,24 @@ static int load_library(uint64_t *ret_handle, const void *code, int option, uint
 		UINT64_C(0), P(&option), P(values), UINT64_C(1));
 }
 
+/* A copy on the heap with a library option that has no value, or its text, in which there is
+ * nothing to compile, with one JIT option. */
+static int load_copy(uint64_t *ret_handle, int image, int jit, uint64_t value)
+{
+	struct fat *copy = copy_of(image);
+	int option = PRESERVED;
+	uint64_t values[] = {value};
+	int rc;
+
+	if (jit < 0)
+		return STEPS_CALL(cuLibraryLoadData, P(ret_handle), P(copy), UINT64_C(0),
+			UINT64_C(0), UINT64_C(0), P(&option), UINT64_C(0), UINT64_C(1));
+	rc = STEPS_CALL(cuLibraryLoadData, P(ret_handle), P(copy + 1), P(&jit), P(values),
+		UINT64_C(1), UINT64_C(0), UINT64_C(0), UINT64_C(0));
+	drop(copy);
+	return rc;
+}
+
 static void load(const char *what, int image, const char *options)
 {
 	uint64_t handle = 0;
@@ -130,6 +150,11 @@ static void load(const char *what, int image, const char *options)
 			strtoull(strchr(options, ',') + 1, NULL, 10));
 	} else if (!strcmp(what, "keptlib")) {
 		rc = load_library(&handle, copy_of(image), PRESERVED, 1);
+	} else if (!strcmp(what, "novalues")) {
+		rc = load_copy(&handle, image, -1, 0);
+	} else if (!strcmp(what, "jitlib")) {
+		rc = load_copy(&handle, image, atoi(options),
+			strtoull(strchr(options, ',') + 1, NULL, 10));
 	} else if (!strcmp(what, "heaplib")) {
 		struct fat *copy = copy_of(image);
 
@@ -368,8 +393,8 @@ static void do_wrong(void)
 
 int steps_images(const char *step, const char *value)
 {
-	static const char *const loads[] = {
-		"lib", "optlib", "keptlib", "heaplib", "mod", "modfat", "modex", "heapmod"};
+	static const char *const loads[] = {"lib", "optlib", "keptlib", "heaplib", "novalues",
+		"jitlib", "mod", "modfat", "modex", "heapmod"};
 	const char *comma = strchr(value, ',');
 
 	for (size_t i = 0; i < sizeof(loads) / sizeof(*loads); i++)

@@ -73,6 +73,10 @@ steps = {
     "kept": lambda where: library(wrapper(where), (1, 1)),
     "jit": lambda text: load("cuLibraryLoadData", bytes_of(text), (ctypes.c_int * 1)(4),
                              (handle * 1)(), 1, None, None, 0),
+    "plainjit": lambda text: load("cuLibraryLoadData", bytes_of(text), (ctypes.c_int * 1)(7),
+                                  (handle * 1)(3), 1, None, None, 0),
+    "novalues": lambda text: load("cuLibraryLoadData", bytes_of(text), None, None, 0,
+                                  (ctypes.c_int * 1)(1), None, 1),
     "heap": lambda text: library(bytes_of(text)),
     "heapmod": lambda text: load("cuModuleLoadData", bytes_of(text)),
     "mod": lambda where: load("cuModuleLoadFatBinary", handle(

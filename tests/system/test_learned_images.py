@@ -79,7 +79,15 @@ class Recorded(ImagesTest):
     def test_what_was_loaded_with_options_for_the_compiler_is_not_replayable(self):
         self.load(f"jit={HEAP}")
         (row,) = self.images()
-        self.assertEqual((row["jit"], row["replayable"]), (False, False))
+        self.assertEqual((row["jit"], row["replayable"], row["reason"], row["jit_options"]),
+                         (False, False, "jit option 4: not loaded ahead", []))
+
+    def test_options_without_values_and_plain_ones_for_the_compiler_are_kept(self):
+        self.load(f"novalues={HEAP}", f"plainjit={HEAP}")
+        rows = self.images()
+        self.assertEqual([(row["options"], row["jit_options"], row["replayable"], row["reason"])
+                          for row in rows],
+                         [([[1, None]], [], True, ""), ([], [[7, 3]], True, "")])
 
     def test_whole_files(self):
         text, ptx = self.dir / "add.simcuda", self.dir / "compiled.ptx"

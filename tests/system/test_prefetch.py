@@ -46,6 +46,28 @@ class Kinds(PrefetchTest):
         """Some pass a pointer for true."""
         self.prefetch("optlib=0,1,140737488355328", "launch=0", "optlib=3,1,0", taken=1)
 
+    def test_options_without_values(self):
+        learned = (*LEARN, "novalues=0", "keptlib=1", "launch=0", "launch=1")
+        self.with_options(learned, "novalues=0", "keptlib=1", taken=2)
+        self.with_options(learned, "keptlib=0", "heaplib=0", "novalues=1", taken=0)
+
+    def test_options_for_the_compiler_that_are_plain_numbers(self):
+        learned = (*LEARN, "jitlib=0,7,3", "jitlib=1,14,0", "launch=0", "launch=1")
+        self.with_options(learned, "jitlib=0,7,3", "jitlib=1,14,0", taken=2)
+        self.with_options(learned, "jitlib=0,7,2", "jitlib=0,14,3", "jitlib=1,4,0", "heaplib=1",
+                          taken=0)
+
+    def test_options_for_the_compiler_that_are_not(self):
+        learned = (*LEARN, "jitlib=0,4,0", "jitlib=1,7,4294967296", "jitlib=2,99,1", "launch=0")
+        self.with_options(learned, "jitlib=0,4,0", "jitlib=1,7,4294967296", "jitlib=2,99,1",
+                          "heaplib=0", taken=0)
+
+    def with_options(self, learned, *loads, taken):
+        state = self.learn(STEPS, *learned)
+        uses = [f"{use}={i}" for use in ("launch", "unload") for i in range(len(loads))]
+        done = self.compare(STEPS, *START, *loads, *uses, "maps", state=self.state(state))
+        self.assertEqual(done.messages.count("is handed over"), taken, done.messages)
+
     def test_the_records_say_so(self):
         done = self.prefetch("lib=0", "mod=3", "lib=0", SIMCUDA_TIME="library_mib=40,kernel=0",
                              SIMCUDA_SPEED="1", start=("sleep=2500", *START))

@@ -175,7 +175,7 @@ static bool asks(enum image_entry entry, const void *code, int option)
 	struct image_call call;
 	const void *value = NULL;
 
-	image_call_begin(&call, entry, code, NULL, 0, &option, &value, option ? 1 : 0);
+	image_call_begin(&call, entry, code, NULL, 0, NULL, NULL, &option, &value, option ? 1 : 0);
 	image_call_look(&call);
 	return image_call_is(&call, &list, 0, &source);
 }

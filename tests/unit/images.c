@@ -201,6 +201,7 @@ Test(images, what_is_not_sound)
 	SPOILED("age", draft.images[0].age = IMAGES_AGE_MAX + 1);
 	SPOILED("device", draft.images[0].device = -2);
 	SPOILED("options", draft.images[0].option_count = IMAGES_OPTIONS_MAX + 1);
+	SPOILED("JIT options", draft.images[0].jit_count = IMAGES_JIT_OPTIONS_MAX + 1);
 	SPOILED("kernel's image", draft.kernels[0].image = 3);
 	SPOILED("kernel's name", draft.kernels[0].name = 0);
 	SPOILED("kernel's age", draft.kernels[0].age = IMAGES_AGE_MAX + 1);
