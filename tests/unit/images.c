@@ -232,3 +232,36 @@ Test(images, a_damaged_list_is_none)
 	}
 	cr_assert_eq(images_find(&area, key, &list), 0);
 }
+
+Test(images, a_list_of_an_older_version_is_none)
+{
+	uint32_t cursor = 0;
+	struct extension_record record;
+	struct images list;
+
+	fill();
+	cr_assert_eq(images_write(&area, &profile, key, &draft), 0);
+	cr_assert(extension_next(&area, &cursor, &record));
+	((struct images_head *)record.payload)->version = IMAGES_VERSION - 1;
+	cr_assert_eq(images_find(&area, key, &list), PROFILE_NONE);
+	cr_assert_eq(images_write(&area, &profile, key, &draft), 0);
+	cr_assert_eq(images_find(&area, key, &list), 0);
+}
+
+Test(images, why_one_is_not_loaded_ahead)
+{
+	char text[IMAGE_REASON_SIZE];
+	struct image image = {.flags = IMAGE_HAS_NO_VALUES, .refused = IMAGES_NO_OPTION};
+
+	cr_assert_str_eq(image_reason(&image, text), "");
+	image.flags = IMAGE_HAS_JIT_OPTIONS;
+	cr_assert_str_eq(image_reason(&image, text), "jit options: not loaded ahead");
+	image.refused = 6;
+	cr_assert_str_eq(image_reason(&image, text), "jit option 6: not loaded ahead");
+	image.flags = IMAGE_HAS_MORE_OPTIONS;
+	cr_assert_str_eq(image_reason(&image, text), "library option 6: not loaded ahead");
+	for (uint32_t option = 1; option <= 6; option++)
+		cr_assert_not(image_jit_option_is_plain(option));
+	cr_assert_not(image_jit_option_is_plain(17));
+	cr_assert_not(image_jit_option_is_plain(1000));
+}
