@@ -2,6 +2,7 @@
  * user's program on any thread. The real driver is asked first with the program's own arguments;
  * its code, its status and its choice of version stand; only the pointer is replaced by our stub
  * for the same entry. */
+#include "base/log.h"
 #include "preload/around.h"
 #include "preload/claim.h"
 #include "preload/client.h"
@@ -56,11 +57,14 @@ static const unsigned char early_table[] = {0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 
 CUresult handle_cuGetExportTable(const void **table, const void *uuid)
 {
 	CUresult (*real)(const void **, const void *);
+	const unsigned char *id = uuid;
 
 	around_child();
 	if (table && (uintptr_t)uuid >= LOWEST_ADDRESS &&
-		memcmp(uuid, early_table, sizeof(early_table)) != 0)
+		memcmp(uuid, early_table, sizeof(early_table)) != 0) {
+		log_debug("export table %02x%02x%02x%02x", id[0], id[1], id[2], id[3]);
 		claim_end("an export table");
+	}
 	real = (CUresult(*)(const void **, const void *))route_real(ROW_cuGetExportTable);
 	return real(table, uuid);
 }

@@ -1,7 +1,8 @@
 # One of Hearth's spares: a python that has imported, and waits for the one program that it will
 # run. Given to the interpreter as the text of -c, so that its module level is the only frame below
 # the program's own. 3 is a socket to the process that holds it (hold.c), 4 a file for the names of
-# what it has read. It must leave nothing of its own in the program's modules, descriptors and names.
+# what it has read. It must leave nothing of its own in the program's modules, descriptors and
+# names.
 import sys
 
 
