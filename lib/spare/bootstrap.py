@@ -58,7 +58,8 @@ def spare_wait():
         with io.open("/proc/self/maps", "rb") as maps:
             for line in maps:
                 path = line.split(None, 5)[5:]
-                if path and path[0].startswith(b"/") and \
+                # What is mapped shared is written on purpose: a driver's own files.
+                if path and path[0].startswith(b"/") and line.split()[1].endswith(b"p") and \
                         not path[0].startswith((b"/memfd:", b"/dev/", b"/SYSV")):
                     paths.add(path[0].rstrip(b"\n"))
         return sorted(paths)
@@ -263,7 +264,8 @@ def spare_code(source, name, names):
     if name == "<string>" and sys.version_info >= (3, 13):
         import linecache
         code = compile(source, name, "exec", dont_inherit=True)
-        linecache._register_code(code, source, name)
+        # By its name in the first of these versions, by the code itself later.
+        linecache._register_code(name if name in linecache.cache else code, source, name)
         return code
     return compile(source, name, "exec", dont_inherit=True)
 

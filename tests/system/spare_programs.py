@@ -3,7 +3,8 @@ what stands in its first line: `# args: ...`, `# stdin: TEXT`, `# flags: ...`, `
 `# shell: SCRIPT` with "$@" for the program."""
 SCRIPTS = {
     "hello": "print('hello')",
-    "arguments": "# args: a 'b c' --x=1 \nimport sys\nprint(sys.argv, len(sys.orig_argv))",
+    "arguments": "# args: a 'b c' --x=1 \nimport sys\nprint(sys.argv,\n"
+                 "      len(getattr(sys, 'orig_argv', [])))",
     "argparse": "# args: --n 3 file\nimport argparse\np = argparse.ArgumentParser()\n"
                 "p.add_argument('--n', type=int)\np.add_argument('f')\nprint(p.parse_args())",
     "argparse_wrong": "# args: --no\n# status: 2\nimport argparse\n"
