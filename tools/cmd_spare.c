@@ -29,7 +29,6 @@
 #define REPORT_SIZE 1024
 
 struct start_request {
-	bool is_eager;
 	unsigned count, idle_s;
 	char *imports[MOST_IMPORTS + 1];
 	struct command_line line;
@@ -114,8 +113,7 @@ static int start(int argc, char **argv)
 	const char *imports = NULL;
 	const struct option_row rows[] = {{.name = "import", .text = &imports},
 		{.name = "count", .number = &request.count, .least = 1, .most = MOST_SPARES},
-		{.name = "idle", .number = &request.idle_s, .least = 1, .most = MOST_IDLE_S},
-		{.name = "eager", .flag = &request.is_eager}, {0}};
+		{.name = "idle", .number = &request.idle_s, .least = 1, .most = MOST_IDLE_S}, {0}};
 	struct spare_plan plan;
 	char **words;
 	int status = options_take(&command_spare, rows, WORDS_MAYBE_PROGRAM, argc, argv, &words);
@@ -134,8 +132,7 @@ static int start(int argc, char **argv)
 		.environment = environ,
 		.kind = request.kind.bytes,
 		.kind_size = request.kind.size,
-		.idle_s = request.idle_s,
-		.is_eager = request.is_eager};
+		.idle_s = request.idle_s};
 	for (unsigned i = 0; !status && i < request.count; i++)
 		status = start_one(&plan);
 	if (!status)
@@ -221,7 +218,7 @@ static int run(int argc, char **argv)
 
 const struct command command_spare = {
 	.name = "spare",
-	.arguments = "start [--import MODULE,...] [--count N] [--idle SECONDS] [--eager] [--] "
+	.arguments = "start [--import MODULE,...] [--count N] [--idle SECONDS] [--] "
 		     "[PYTHON [OPTION...]] | stop | status",
 	.summary = "Keep pythons that have imported and wait for a program",
 	.help = "  start            have spares wait for `hearth run --spare -- PYTHON OPTION... "
@@ -232,7 +229,6 @@ const struct command command_spare = {
 		"  --import MODULE,...  what they import ahead\n"
 		"  --count N        how many wait at a time (default: 1)\n"
 		"  --idle SECONDS   a spare ends when it has waited so long (default: 3600)\n"
-		"  --eager          they make a context ahead too (HEARTH_SPECULATE=always)\n"
 		"\n"
 		"A spare is used where everything is the same for the program as it was for the "
 		"spare:\n"

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/socket.h"
-#include "launch/wrap.h"
 #include "spare/bootstrap.h"
 #include "spare/wire.h"
 
@@ -25,8 +24,6 @@
 #define NAMES_FD 4
 #define ANSWER_LIMIT_US 250000 /* less than a client waits */
 #define ANSWER_SIZE 1024
-/* A context that waits for a program is given back by the spare's own end. */
-#define GIVE_BACK_S "86400"
 
 static void default_signals(void)
 {
@@ -76,8 +73,6 @@ static _Noreturn void run_in_child(
 	dup2(control, CONTROL_FD);
 	dup2(names, NAMES_FD);
 	environ = plan->environment;
-	if (plan->is_eager && (wrap_set_eager() || setenv("HEARTH_GIVE_BACK", GIVE_BACK_S, 1)))
-		_exit(1);
 	execve(plan->python, words, environ);
 	_exit(1);
 }

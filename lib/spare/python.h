@@ -19,7 +19,6 @@ struct spare_plan {
 	const char *kind; /* kind_make's */
 	size_t kind_size;
 	unsigned idle_s; /* it ends when it has waited that long */
-	bool is_eager;   /* cuInit and a context ahead, unasked */
 };
 
 struct python {
