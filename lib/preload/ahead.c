@@ -17,6 +17,7 @@
 #include "preload/give_way.h"
 #include "preload/prefetch.h"
 #include "preload/speculation.h"
+#include "preload/stand_in.h"
 #include "preload/threads.h"
 
 #include <errno.h>
@@ -98,7 +99,7 @@ static bool open_driver(void)
 		return false;
 	speculation_write(&speculation.is_loading, 1);
 	gate_close();
-	error = route_open(NULL);
+	error = route_is_open_elsewhere() ? -EALREADY : route_open(NULL);
 	if (!error) {
 		copy.map = (struct link_map *)(uintptr_t)route_driver_map();
 		copy.handle = copy.map;
@@ -106,13 +107,17 @@ static bool open_driver(void)
 			gate_close();
 			error = quiet_prepare(&copy, around_leave);
 			quiet_before_requests(give_way);
+			if (!error)
+				stand_in_begin();
 		} else {
 			error = -ECANCELED;
 		}
 	}
 	speculation_write(&speculation.is_loading, 0);
 	speculation_leave();
-	if (error)
+	if (error == -EALREADY)
+		log_info("speculation: the program has opened %s itself", route_driver_path());
+	else if (error)
 		log_error("speculation: %s", strerror(-error));
 	return !error;
 }

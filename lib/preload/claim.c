@@ -16,6 +16,7 @@
 #include "preload/observe.h"
 #include "preload/route.h"
 #include "preload/speculation.h"
+#include "preload/stand_in.h"
 
 #include <sched.h>
 #include <string.h>
@@ -90,6 +91,7 @@ void claim_replace_driver(void)
 	if (fresh && route_driver_map()) {
 		gate_forget_pristine();
 		route_retarget(fresh);
+		stand_in_begin();
 	}
 }
 
@@ -148,6 +150,7 @@ static enum claim squash(const char *what, const char *how)
 static enum claim cancel(void)
 {
 	quiet_choose_exits(true);
+	stand_in_end();
 	gate_open();
 	speculation_write(&speculation.verdict, VERDICT_CANCELLED);
 	return CLAIM_NOTHING;
@@ -159,6 +162,7 @@ static enum claim commit(uint64_t start_us, uint64_t *ret_hidden_us)
 
 	*ret_hidden_us = speculation.init_us > waited_us ? speculation.init_us - waited_us : 0;
 	quiet_choose_exits(true);
+	stand_in_end();
 	/* First the gate: whoever waits for the verdict goes on to call the driver. */
 	gate_open();
 	speculation_write(&speculation.verdict, VERDICT_COMMITTED);
@@ -214,7 +218,8 @@ static enum claim begin_claim(void)
 		return claim_in_child();
 	if (!speculation_change(&speculation.verdict, VERDICT_OPEN, VERDICT_CLAIMING)) {
 		speculation_wait(&speculation.verdict, VERDICT_CLAIMING, CLAIM_LIMIT_US);
-		return CLAIM_NOTHING;
+		return speculation_read(&speculation.verdict) == VERDICT_SQUASHED ? CLAIM_SQUASHED
+										  : CLAIM_NOTHING;
 	}
 	if (speculation_read(&speculation.phase) < PHASE_INIT)
 		return cancel();

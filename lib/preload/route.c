@@ -20,6 +20,7 @@ static uintptr_t generic_reals[DRIVER_GENERIC_STUBS];
 
 static char *driver_path;           /* published once, then never changed */
 static struct link_map *driver_map; /* published once opened */
+static bool is_opening;             /* some thread has begun to open it here */
 static int open_error;              /* the driver cannot be opened: stays so */
 
 /* What the program gets from an entry that the driver at hand does not have. */
@@ -177,6 +178,7 @@ static int open_driver(const void *caller)
 		log_error("no " LOCATE_NAME " found");
 		return -ENOENT;
 	}
+	__atomic_store_n(&is_opening, true, __ATOMIC_SEQ_CST);
 	map = loader_open(path, RTLD_NOW | RTLD_LOCAL);
 	if (!map) {
 		log_error("%s: the loader refuses it", path);
@@ -192,6 +194,16 @@ static int open_driver(const void *caller)
 bool route_locate(const void *caller)
 {
 	return choose_path(caller);
+}
+
+bool route_is_open_elsewhere(void)
+{
+	const char *path = route_driver_path();
+	void *handle = path ? loader_open(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+
+	if (handle)
+		loader_close(handle);
+	return handle && !__atomic_load_n(&is_opening, __ATOMIC_SEQ_CST);
 }
 
 int route_open(const void *caller)

@@ -35,6 +35,10 @@ void route_retarget(struct link_map *fresh);
  * environment: before another thread opens it, call this on one of the program's. */
 bool route_locate(const void *caller);
 
+/* Whether the driver's file was loaded by somebody else, by its path: such calls go past us, and
+ * nothing can tell when they come. Before route_open; takes the loader's lock. */
+bool route_is_open_elsewhere(void);
+
 /* Opens the driver and fills the tables, if that has not been done. `caller` is an address in the
  * object that asks. 0; -ENOENT where there is no driver, -ELIBACC where the loader refuses it. */
 int route_open(const void *caller);

@@ -11,6 +11,7 @@
 
 #include "base/at_start.h"
 #include "base/log.h"
+#include "driver/known_name.h"
 #include "driver/loaded.h"
 
 #include <link.h>
@@ -30,19 +31,6 @@ struct scene {
 	struct loaded self, alias;
 	const struct link_map *maps; /* all loaded objects' */
 	bool has_self, has_alias, is_bound;
-};
-
-/* What glibc keeps of an object behind the public part, the same from 2.3 to 2.41. `real` tells
- * that it is so: it points back at the object. */
-struct known_name {
-	const char *text;
-	const struct known_name *next;
-};
-struct full_map {
-	struct link_map open;
-	const struct full_map *real;
-	long name_space;
-	const struct known_name *names;
 };
 
 /* The program's own DT_DEBUG leads to the loader's list. */
@@ -67,8 +55,8 @@ AT_START static bool is_name_kept(const struct link_map *map, const struct loade
 
 	while (map && map->l_ld != object->dynamic)
 		map = map->l_next;
-	full = (const struct full_map *)map;
-	if (!full || full->real != full || full->name_space != LM_ID_BASE)
+	full = known_name_map(map);
+	if (!full)
 		return false;
 	for (const struct known_name *name = full->names; name; name = name->next)
 		if (!strcmp(name->text, object->soname))

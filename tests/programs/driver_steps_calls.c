@@ -179,6 +179,49 @@ static void ask_for_table(int is_other)
 	printf("table %d\n", STEPS_CALL(cuGetExportTable, P(&table), P(uuid)));
 }
 
+/* The file that a tool takes for the driver: the first mapped one of a driver's name. */
+static int find_mapped(char path[4096])
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[4352];
+	int is_found = 0;
+
+	while (maps && !is_found && fgets(line, sizeof(line), maps)) {
+		const char *name;
+
+		line[strcspn(line, "\n")] = '\0';
+		name = strstr(line, "/libcuda.so");
+		is_found = name && strspn(name + 11, ".0123456789") == strlen(name + 11);
+		if (is_found)
+			snprintf(path, 4096, "%s", strchr(line, '/'));
+	}
+	if (maps)
+		fclose(maps);
+	return is_found;
+}
+
+/* As CUPTI does it (13.0.85, read from its code): the driver is opened by the path in
+ * /proc/self/maps, else by its name. What it then sees must be what the program sees. */
+static void look_as_a_tool(int does_init)
+{
+	char path[4096];
+	void *driver = dlopen(find_mapped(path) ? path : "libcuda.so.1", RTLD_NOW);
+	int (*init)(unsigned int) = (int (*)(unsigned int))dlsym(driver, "cuInit");
+	int (*count_devices)(int *) = (int (*)(int *))dlsym(driver, "cuDeviceGetCount");
+	int (*current)(void **) = (int (*)(void **))dlsym(driver, "cuCtxGetCurrent");
+	void *own = NULL, *seen = NULL;
+	int count = -1, rc;
+
+	if (does_init)
+		printf("tool: cuInit %d\n", init(0));
+	rc = count_devices(&count);
+	printf("tool: cuDeviceGetCount %d: %d\n", rc, count);
+	rc = current(&seen);
+	STEPS_CALL(cuCtxGetCurrent, P(&own));
+	printf("tool: cuCtxGetCurrent %d: %s, %s\n", rc, seen ? "a context" : "none",
+		seen == own ? "the program's" : "another than the program's");
+}
+
 static void show_version(void)
 {
 	int version = -1, rc = STEPS_CALL(cuDriverGetVersion, P(&version));
@@ -222,6 +265,8 @@ int steps_driver(const char *step, const char *value)
 		atexit(ask_at_exit);
 	else if (!strcmp(step, "table"))
 		ask_for_table(number);
+	else if (!strcmp(step, "tool"))
+		look_as_a_tool(number);
 	else if (!strcmp(step, "version"))
 		show_version();
 	else if (!strcmp(step, "error"))
