@@ -1,5 +1,5 @@
 """Runs a torch program after a change of the driver's environment: what was done ahead while torch
-was imported is undone. Usage: changed.py NAME VALUE SCRIPT."""
+was imported is undone. Usage: changed.py NAME VALUE SCRIPT [ARGUMENT...]."""
 import os
 import runpy
 import sys
@@ -14,6 +14,6 @@ import torch  # noqa: E402,F401 (the import is when work is done ahead)
 if __name__ == "__main__":
     time.sleep(READY_SECONDS)
     os.environ[NAME] = VALUE
-    sys.argv = [SCRIPT]
+    sys.argv = sys.argv[3:]
     sys.path[0] = os.path.dirname(SCRIPT)
     runpy.run_path(SCRIPT, run_name="__main__")
