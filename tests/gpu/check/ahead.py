@@ -17,7 +17,6 @@ from . import build, fidelity
 from .broker import Broker
 
 AHEAD = ("speculated", "adopted")
-GROUP_S = 160    # no run of a group begins later than this
 LEFT_OUT = "left out"
 OWN_LINE = b"hearth["  # begins each of Hearth's own messages
 SHOWN = 4        # differences of one row that are printed and kept
@@ -76,7 +75,7 @@ class Stage:
         self.broker = Broker(context)
         self.numbers = itertools.count()
         self.undo = None
-        self.begin = time.monotonic()
+        self.end = time.monotonic() + context.seconds  # no run begins later
 
     def __enter__(self):
         self.broker.__enter__()
@@ -133,7 +132,7 @@ class Stage:
 
     def take(self, job, watch=None):
         """Run it once, in a folder of its own; watch(pid) is called once it has started."""
-        if time.monotonic() > self.begin + GROUP_S:
+        if time.monotonic() > self.end:
             return End(LEFT_OUT, b"", b"", 0, [], 0)
         folder = self.broker.folder / f"r{next(self.numbers):06}"
         folder.mkdir()
@@ -201,7 +200,7 @@ def judge(name, natives, ends, call="cuInit"):
             row["differences"].append(f"a native run: {native.status}")
             break
     if row["left_out"]:
-        row["differences"].append(f"{row['left_out']} runs left out: the group has {GROUP_S} s")
+        row["differences"].append(f"{row['left_out']} runs left out: the group's time was over")
     for _, end in differing:
         lines = end.stderr.decode(errors="replace").splitlines()
         if any(line.startswith("crash: ") for line in lines):
