@@ -4,18 +4,17 @@
 #include "spare/adopt.h"
 
 #include "base/log.h"
-#include "launch/child.h"
+#include "base/socket.h"
 #include "spare/folder.h"
 #include "spare/kind.h"
 #include "spare/packet.h"
 #include "spare/request.h"
+#include "spare/stand.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,14 +26,15 @@ static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, 
 
 struct adoption {
 	struct request request;
+	struct terminal terminal;
 	sigset_t before;
 };
 
 /* What a plain start does better, or a spare cannot do. NULL where there is nothing. */
 static const char *why_plain(void)
 {
-	if (isatty(STDIN_FILENO))
-		return "stdin is a terminal";
+	if (isatty(STDIN_FILENO) && !terminal_is(STDIN_FILENO))
+		return "stdin is a terminal of another session";
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
 		struct stat info;
 
@@ -46,54 +46,16 @@ static const char *why_plain(void)
 	return NULL;
 }
 
-static void close_ours(const struct request *request, int kept)
+static void close_ours(struct request *request)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	for (size_t i = 0; i < request->fd_count; i++)
-		if (request->fds[i] > STDERR_FILENO && request->fds[i] != kept)
-			close(request->fds[i]);
+	request_done(request);
+	for (size_t i = REQUEST_OWN_FDS; i < request->fd_count; i++)
+		if (request->numbers[i] > STDERR_FILENO)
+			close(request->numbers[i]);
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
-}
-
-/* Every signal that this process gets is the program's. */
-static void pass_signal(int signal_fd, int fd)
-{
-	struct signalfd_siginfo info;
-
-	if (read(signal_fd, &info, sizeof(info)) == sizeof(info))
-		packet_tell(fd, SPARE_SIGNAL, (int)info.ssi_signo);
-}
-
-static _Noreturn void stand_for(struct adoption *adoption, int fd, const sigset_t *taken)
-{
-	int signal_fd = signalfd(-1, taken, SFD_CLOEXEC | SFD_NONBLOCK);
-
-	/* An ignored signal would not come through; the program may have taken it up. */
-	for (int number = 1; number < NSIG; number++)
-		if (sigismember(taken, number) == 1)
-			signal(number, SIG_DFL);
-	close_ours(&adoption->request, fd);
-	for (;;) {
-		struct spare_message message;
-		struct pollfd polled[] = {
-			{.fd = fd, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
-
-		if (poll(polled, 2, -1) < 0)
-			continue;
-		if (polled[1].revents)
-			pass_signal(signal_fd, fd);
-		if (!polled[0].revents)
-			continue;
-		/* Who held it was killed, and the program with it. */
-		if (packet_receive(fd, START_LIMIT_US, &message, NULL, 0, NULL))
-			child_mirror(SIGKILL);
-		if (message.what == SPARE_ENDED)
-			child_mirror(message.value);
-		if (message.what == SPARE_STOPPED)
-			raise(SIGSTOP);
-	}
 }
 
 /* Descriptors `first` and on, as many a packet as it holds. */
@@ -114,21 +76,69 @@ static int send_rest(const struct request *request, int fd, size_t first)
 	return 0;
 }
 
+/* The pty's slave goes where our terminal would have gone. */
+static void replace_terminal(struct adoption *adoption, const int ends[2])
+{
+	struct request *request = &adoption->request;
+	int replaced = 0;
+
+	terminal_start(&adoption->terminal, ends[0], ends[1]);
+	for (size_t i = REQUEST_OWN_FDS; i < request->fd_count; i++) {
+		bool is_terminal = terminal_is(request->numbers[i]);
+
+		request->fds[i] = is_terminal ? ends[1] : request->numbers[i];
+		replaced += is_terminal && request->numbers[i] <= STDERR_FILENO;
+	}
+	/* With a pipe beside it, another program may have to do with the terminal, as a pager. */
+	adoption->terminal.is_eager = replaced > STDERR_FILENO;
+}
+
 /* The text and the folder first, and the program's own descriptors only to a holder that answers:
  * who reads the other end of a pipe waits for everyone who has it. */
-static int send_request(const struct request *request, int fd, struct spare_message *ret_answer)
+static int send_request(struct adoption *adoption, int fd, struct spare_message *ret_answer)
 {
+	const struct request *request = &adoption->request;
 	struct spare_message message;
-	int rc;
+	int ends[2], rc;
+	size_t count = 0;
 
 	packet_init(&message, SPARE_ADOPT, (int)request->fd_count);
 	rc = packet_send(fd, &message, request->fds, REQUEST_OWN_FDS);
 	if (!rc)
-		rc = packet_receive(fd, START_LIMIT_US, ret_answer, NULL, 0, NULL);
-	if (rc || ret_answer->what != SPARE_MORE)
+		rc = packet_receive(fd, START_LIMIT_US, ret_answer, ends, 2, &count);
+	if (rc)
 		return rc;
+	if (adoption->terminal.tty >= 0 && count == 2)
+		replace_terminal(adoption, ends);
+	else
+		socket_close_all(ends, count);
+	if (ret_answer->what != SPARE_MORE)
+		return 0;
+	if (adoption->terminal.tty >= 0 && count != 2)
+		return -ENOTTY;
 	rc = send_rest(request, fd, REQUEST_OWN_FDS);
 	return rc ? rc : packet_receive(fd, START_LIMIT_US, ret_answer, NULL, 0, NULL);
+}
+
+static int say_go(struct adoption *adoption, int fd)
+{
+	struct terminal *terminal = &adoption->terminal;
+	struct spare_message message;
+	bool is_given = terminal->tty >= 0 && terminal->is_eager && terminal_give(terminal);
+	int rc;
+
+	packet_init(&message, SPARE_GO, is_given);
+	memcpy(message.text, &terminal->before, sizeof(terminal->before));
+	rc = packet_send(fd, &message, &terminal->tty, terminal->tty >= 0);
+	if (rc)
+		terminal_take_back(terminal);
+	return rc;
+}
+
+static void lose_pty(struct adoption *adoption)
+{
+	socket_close_all(&adoption->terminal.master, 1);
+	socket_close_all(&adoption->terminal.slave, 1);
 }
 
 /* One spare. 0: the next one may do. */
@@ -142,20 +152,25 @@ static int ask(int fd, void *data)
 	sigfillset(&taken);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
 		sigdelset(&taken, faults[i]);
-	rc = send_request(&adoption->request, fd, &message);
+	rc = send_request(adoption, fd, &message);
 	if (rc) {
+		lose_pty(adoption);
 		log_info("a spare was left alone: %s", strerror(-rc));
 		return 0;
 	}
 	if (message.what != SPARE_START) {
+		lose_pty(adoption);
 		log_info("a spare was not used: %s",
 			message.text[0] ? message.text : "it is not ready");
 		return 0;
 	}
 	sigprocmask(SIG_BLOCK, &taken, &adoption->before);
-	if (!packet_tell(fd, SPARE_GO, 0))
-		stand_for(adoption, fd, &taken);
+	if (!say_go(adoption, fd)) {
+		close_ours(&adoption->request);
+		stand_for(fd, &adoption->terminal, &taken);
+	}
 	sigprocmask(SIG_SETMASK, &adoption->before, NULL);
+	lose_pty(adoption);
 	return 0;
 }
 
@@ -165,11 +180,12 @@ void spare_adopt(char **words)
 	struct command_line line;
 	struct text kind = {0};
 	char folder[ADDRESS_MAX];
-	const char *reason = why_plain();
+	const char *reason;
 	uint64_t digest;
 	int rc = folder_find(0, folder);
 
-	if (!rc && reason) {
+	reason = rc ? NULL : why_plain();
+	if (reason) {
 		log_info("a plain start: %s", reason);
 		return;
 	}
@@ -179,13 +195,15 @@ void spare_adopt(char **words)
 		rc = -ENOTSUP;
 	if (!rc)
 		rc = kind_make(&line, environ, &kind);
+	terminal_find(&adoption.terminal);
 	if (!rc) {
 		digest = kind_digest(&kind);
-		rc = request_make(&line, &kind, &adoption.request);
+		rc = request_make(&line, &kind, adoption.terminal.tty >= 0, &adoption.request);
 		if (!rc)
 			rc = folder_each(&digest, ask, &adoption);
 		request_done(&adoption.request);
 	}
+	socket_close_all(&adoption.terminal.tty, 1);
 	text_done(&kind);
 	log_info("a plain start: %s", rc ? strerror(-rc) : "no spare of its kind");
 }

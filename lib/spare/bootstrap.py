@@ -166,8 +166,8 @@ def spare_wait():
     # What a start natively sets from what it inherits.
     posix.fchdir(fds[1])
     posix.umask(request["umask"])
-    if request["leads"]:
-        posix.setpgid(0, 0)
+    if not request["leads"]:
+        posix.setpgid(0, posix.getppid())
     above = max(fds + request["numbers"] + list(kept)) + 1
     for at, number in enumerate(fds[2:]):
         posix.dup2(number, above + at, False)

@@ -6,6 +6,7 @@
 #include "base/socket.h"
 #include "spare/hold.h"
 #include "spare/packet.h"
+#include "spare/raw.h"
 #include "spare/request.h"
 
 #include <errno.h>
@@ -23,6 +24,12 @@
 #define REQUEST_LIMIT_US 500000
 #define GO_LIMIT_US 1000000
 #define MOST_REQUEST (16u << 20)
+
+/* The user's terminal, for which the pty stands. */
+struct client_terminal {
+	int fd;                  /* -1 for none */
+	struct termios settings; /* what it had before it was raw */
+};
 
 /* The descriptors that follow the first packet; the first is the request's text. */
 static int receive_more(int fd, size_t wanted, int fds[REQUEST_FDS], size_t *count)
@@ -93,12 +100,29 @@ static bool is_default(pid_t pid, int number)
 	return !(taken >> (number - 1) & 1);
 }
 
-static void deliver(pid_t pid, int number)
+static void deliver(const struct holder *holder, int number)
 {
 	bool is_stop = number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+	pid_t pid = holder->python.pid;
 
+	if (holder->pty.slave < 0 && is_stop && is_default(pid, number))
+		number = SIGSTOP;
 	if (number > 0 && number < NSIG)
-		kill(pid, is_stop && is_default(pid, number) ? SIGSTOP : number);
+		kill(pid, number);
+}
+
+/* For what natively reaches the whole group of a terminal. */
+static void deliver_all(const struct holder *holder, int number)
+{
+	if (number > 0 && number < NSIG && getpgid(holder->python.pid) == holder->python.pid)
+		kill(-holder->python.pid, number);
+}
+
+static void give_terminal(
+	struct holder *holder, const struct spare_message *message, struct client_terminal *client)
+{
+	memcpy(&client->settings, message->text, sizeof(client->settings));
+	pty_give(&holder->pty, holder->python.pid);
 }
 
 static void look_at_program(struct holder *holder, int fd)
@@ -110,16 +134,30 @@ static void look_at_program(struct holder *holder, int fd)
 		;
 	while (waitpid(holder->python.pid, &status, WNOHANG | WUNTRACED) == holder->python.pid) {
 		if (WIFSTOPPED(status)) {
+			pty_give(&holder->pty, 0);
 			packet_tell(fd, SPARE_STOPPED, WSTOPSIG(status));
 			continue;
 		}
+		/* What it leaves behind in its group gets no SIGHUP. */
+		pty_close(&holder->pty);
 		packet_tell(fd, SPARE_ENDED, status);
 		_exit(0);
 	}
 }
 
+/* The client is gone, by SIGKILL, and natively it would have been the program: with its group, as
+ * who kills a group cannot reach this one. */
+static _Noreturn void end_program(struct holder *holder, const struct client_terminal *client)
+{
+	if (client->fd >= 0)
+		raw_leave(client->fd, &client->settings);
+	deliver_all(holder, SIGKILL);
+	python_end(&holder->python);
+	_exit(0);
+}
+
 /* For the rest of the program's life. */
-static _Noreturn void stand_between(struct holder *holder, int fd)
+static _Noreturn void stand_between(struct holder *holder, int fd, struct client_terminal *client)
 {
 	struct spare_message message;
 
@@ -137,20 +175,24 @@ static _Noreturn void stand_between(struct holder *holder, int fd)
 			continue;
 		rc = packet_receive(fd, REQUEST_LIMIT_US, &message, NULL, 0, NULL);
 		if (!rc && message.what == SPARE_SIGNAL)
-			deliver(holder->python.pid, message.value);
-		else if (rc && rc != -ETIMEDOUT) {
-			/* The client is gone, and natively it would have been the program. */
-			python_end(&holder->python);
-			_exit(0);
-		}
+			deliver(holder, message.value);
+		if (!rc && message.what == SPARE_SIGNAL_ALL)
+			deliver_all(holder, message.value);
+		if (!rc && message.what == SPARE_FOREGROUND)
+			give_terminal(holder, &message, client);
+		if (rc && rc != -ETIMEDOUT)
+			end_program(holder, client);
 	}
 }
 
 static enum hand_over_result decide(
 	struct holder *holder, int fd, size_t wanted, int fds[REQUEST_FDS], size_t *count)
 {
+	int ends[] = {holder->pty.master, holder->pty.slave};
+	struct client_terminal client = {.fd = -1};
 	struct spare_message message;
 	char reason[SPARE_TEXT] = "";
+	size_t has_terminal = 0;
 	int rc;
 
 	if (!is_our_kind(holder->plan, fds[0])) {
@@ -161,7 +203,9 @@ static enum hand_over_result decide(
 		say_no(fd, "a file that it loaded was changed");
 		return HAND_OVER_SPOILT;
 	}
-	if (packet_tell(fd, SPARE_MORE, 0) || receive_more(fd, wanted, fds, count))
+	packet_init(&message, SPARE_MORE, 0);
+	if (packet_send(fd, &message, ends, ends[0] < 0 ? 0 : 2) ||
+		receive_more(fd, wanted, fds, count))
 		return HAND_OVER_AS_IT_WAS;
 	rc = python_offer(&holder->python, fds, *count, reason, sizeof(reason));
 	if (rc) {
@@ -169,17 +213,26 @@ static enum hand_over_result decide(
 		return rc > 0 ? HAND_OVER_AS_IT_WAS : HAND_OVER_SPOILT;
 	}
 	if (packet_tell(fd, SPARE_START, 0) ||
-		packet_receive(fd, GO_LIMIT_US, &message, NULL, 0, NULL) ||
-		message.what != SPARE_GO)
+		packet_receive(fd, GO_LIMIT_US, &message, &client.fd, 1, &has_terminal))
 		return HAND_OVER_SPOILT;
+	if (message.what != SPARE_GO) {
+		socket_close_all(&client.fd, has_terminal);
+		return HAND_OVER_SPOILT;
+	}
 	socket_close_all(fds, *count);
+	close(holder->pty.master); /* its end is the client's end */
+	holder->pty.master = -1;
+	if (!has_terminal)
+		pty_close(&holder->pty);
+	else if (message.value)
+		give_terminal(holder, &message, &client);
 	if (python_go(&holder->python))
 		_exit(1);
 	/* The next one is there before this one is not: `hearth spare stop` misses none. */
 	hold_start(holder->plan, -1);
 	unlink(holder->path);
 	close(holder->listen_fd);
-	stand_between(holder, fd);
+	stand_between(holder, fd, &client);
 }
 
 enum hand_over_result hand_over(struct holder *holder, int fd, const struct spare_message *message,

@@ -204,7 +204,8 @@ static _Noreturn void become(const struct spare_plan *plan, int report_fd, int b
 	struct holder holder = {.plan = plan,
 		.report_fd = report_fd,
 		.signal_fd = -1,
-		.python = {.control = -1, .names = -1}};
+		.python = {.control = -1, .names = -1},
+		.pty = {.master = -1, .slave = -1}};
 	struct text kind = {.bytes = (char *)plan->kind, .size = plan->kind_size};
 	char folder[ADDRESS_MAX];
 	sigset_t all;
@@ -224,6 +225,7 @@ static _Noreturn void become(const struct spare_plan *plan, int report_fd, int b
 	sigaddset(&all, SIGCHLD);
 	holder.signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	rc = holder.signal_fd < 0 ? -errno : folder_find(1, folder);
+	pty_open(&holder.pty); /* without one, it is for programs without a terminal */
 	if (!rc)
 		rc = folder_name(folder, kind_digest(&kind), getpid(), holder.path);
 	if (!rc)

@@ -3,6 +3,7 @@
 
 #include "region/address.h"
 #include "spare/kind.h"
+#include "spare/pty.h"
 #include "spare/python.h"
 #include "spare/wire.h"
 
@@ -16,4 +17,5 @@ struct holder {
 	uint64_t since_us; /* monotonic: when that state began */
 	int tries;
 	struct python python;
+	struct pty pty;
 };

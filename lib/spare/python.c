@@ -63,6 +63,7 @@ static _Noreturn void run_in_child(
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
+	setpgid(0, 0); /* the terminal is the holder's until a program has it */
 	default_signals();
 	/* Out of the way first: one of them may be 3 or 4. */
 	control = fcntl(control, F_DUPFD_CLOEXEC, NAMES_FD + 1);

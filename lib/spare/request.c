@@ -68,11 +68,13 @@ static int find_descriptors(struct request *request)
 		if (request->fd_count == REQUEST_FDS)
 			rc = -ENOTSUP;
 		else
-			request->fds[request->fd_count++] = fd;
+			request->numbers[request->fd_count++] = fd;
 	}
 	closedir(dir);
-	qsort(request->fds + REQUEST_OWN_FDS, request->fd_count - REQUEST_OWN_FDS,
-		sizeof(request->fds[0]), by_number);
+	qsort(request->numbers + REQUEST_OWN_FDS, request->fd_count - REQUEST_OWN_FDS,
+		sizeof(request->numbers[0]), by_number);
+	memcpy(request->fds + REQUEST_OWN_FDS, request->numbers + REQUEST_OWN_FDS,
+		sizeof(request->fds) - REQUEST_OWN_FDS * sizeof(request->fds[0]));
 	return rc;
 }
 
@@ -84,19 +86,19 @@ static mode_t read_umask(void)
 	return mask;
 }
 
-static void write_text(
-	const struct command_line *line, const struct request *request, struct text *text)
+static void write_text(const struct command_line *line, const struct request *request,
+	bool leads_group, struct text *text)
 {
 	text_add_word(text, kind_names[line->kind]);
 	text_add_word(text, line->target);
 	text_add_format(text, "%u", (unsigned)read_umask());
 	text_add_format(text, "%" PRIu64, kind_ignored_signals());
-	text_add_format(text, "%d", getpgrp() == getpid());
+	text_add_format(text, "%d", leads_group);
 	add_words(text, line->rest, first_argument(line));
 	add_words(text, line->words, NULL);
 	text_add_format(text, "%zu", request->fd_count - REQUEST_OWN_FDS);
 	for (size_t i = REQUEST_OWN_FDS; i < request->fd_count; i++)
-		text_add_format(text, "%d", request->fds[i]);
+		text_add_format(text, "%d", request->numbers[i]);
 	add_words(text, environ, NULL);
 }
 
@@ -115,8 +117,8 @@ static int write_file(int fd, const struct text *text)
 	return 0;
 }
 
-int request_make(
-	const struct command_line *line, const struct text *kind, struct request *ret_request)
+int request_make(const struct command_line *line, const struct text *kind, bool has_terminal,
+	struct request *ret_request)
 {
 	struct request *request = ret_request;
 	struct text text = {0};
@@ -136,7 +138,8 @@ int request_make(
 		return rc;
 	text_add(&text, &length, sizeof(length));
 	text_add(&text, kind->bytes, kind->size);
-	write_text(line, request, &text);
+	/* A group that is not its holder's, for job control. */
+	write_text(line, request, has_terminal || getpgrp() == getpid(), &text);
 	rc = text.rc ? text.rc : write_file(request->fds[0], &text);
 	text_done(&text);
 	return rc;

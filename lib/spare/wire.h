@@ -5,20 +5,24 @@
 #include <stdint.h>
 
 #define SPARE_MAGIC 0x52505348u /* "HSPR" */
-#define SPARE_VERSION 1u
+#define SPARE_VERSION 2u
 #define SPARE_FDS 4 /* that one packet brings */
 
 enum spare_what {
-	SPARE_ADOPT = 1, /* client: with the text and the folder; `value` descriptors in all */
-	SPARE_MORE,      /* holder: go on; client: the next of them, SPARE_FDS a packet */
-	SPARE_START,     /* holder: it would run; nothing has happened yet */
-	SPARE_GO,        /* client: run it; from here on it is run here or nowhere */
-	SPARE_NO,        /* holder: not this one */
-	SPARE_SIGNAL,    /* client: number `value` */
-	SPARE_STOPPED,   /* holder: by signal `value` */
-	SPARE_ENDED,     /* holder: `value` as waitpid has it */
-	SPARE_STATUS,    /* client; answered by the same with `value`, `age_s` and `text` */
-	SPARE_STOP,      /* client; answered by the end of the connection */
+	SPARE_ADOPT = 1,  /* client: with the text and the folder; `value` descriptors in all */
+	SPARE_MORE,       /* holder: go on, with its pty's two ends; client: the next descriptors */
+	SPARE_START,      /* holder: it would run; nothing has happened yet */
+	SPARE_GO,         /* client: run it; from here on it is run here or nowhere. With the user's
+			     terminal where the pty stands for it, and as FOREGROUND if `value` */
+	SPARE_NO,         /* holder: not this one */
+	SPARE_SIGNAL,     /* client: number `value`, for the program */
+	SPARE_STOPPED,    /* holder: by signal `value` */
+	SPARE_ENDED,      /* holder: `value` as waitpid has it */
+	SPARE_STATUS,     /* client; answered by the same with `value`, `age_s` and `text` */
+	SPARE_STOP,       /* client; answered by the end of the connection */
+	SPARE_SIGNAL_ALL, /* client: number `value`, for the program's process group */
+	SPARE_FOREGROUND, /* client: the pty is the program's now, the user's terminal is raw, and
+			     was as `text` has it: a struct termios */
 };
 
 enum spare_state { SPARE_LOADING = 0, SPARE_READY };
