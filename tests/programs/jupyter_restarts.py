@@ -1,7 +1,7 @@
 """Restarts a Jupyter kernel again and again, each second time by SIGKILL, and has each use its GPU:
 `jupyter_restarts.py KERNEL RESTARTS sim|torch`. Prints JSON: for each start what the first use
-took, and the GPU memory used while the kernel lives; and that before and after all. Needs
-jupyter_client."""
+took, what of that torch's own count of the devices by NVML, and the GPU memory used while the
+kernel lives; and that before and after all. Needs jupyter_client."""
 import json
 import os
 import subprocess
@@ -21,13 +21,23 @@ began = time.perf_counter()
 context, memory = ctypes.c_void_p(), ctypes.c_uint64()
 rc = [init(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0),
       cuda.cuCtxSetCurrent(context), cuda.cuMemAlloc_v2(ctypes.byref(memory), 1 << 20)]
-print("first", any(rc), (time.perf_counter() - began) * 1000)
+print("first", any(rc), (time.perf_counter() - began) * 1000, 0)
 """, "torch": """
 import time, torch
+count, nvml = torch.cuda._raw_device_count_nvml, []
+
+def timed():
+    began = time.perf_counter()
+    try:
+        return count()
+    finally:
+        nvml.append(time.perf_counter() - began)
+
+torch.cuda._raw_device_count_nvml = timed
 began = time.perf_counter()
 moved = torch.ones(4).to("cuda")
 torch.cuda.synchronize()
-print("first", False, (time.perf_counter() - began) * 1000)
+print("first", False, (time.perf_counter() - began) * 1000, sum(nvml) * 1000)
 """}
 SIM_USED = """
 import ctypes
@@ -88,9 +98,10 @@ def main():
         client = manager.blocking_client()
         client.start_channels()
         client.wait_for_ready(timeout=DEADLINE_S)
-        _, has_failed, took = execute(client, CELLS[kind]).split()
+        _, has_failed, took, nvml = execute(client, CELLS[kind]).split()
         starts.append({"after_kill": is_killed, "failed": has_failed != "False",
-                       "first_ms": round(float(took), 2), "used_mib": used_mib(kind)})
+                       "first_ms": round(float(took), 2), "nvml_ms": round(float(nvml), 2),
+                       "used_mib": used_mib(kind)})
         client.stop_channels()
     manager.shutdown_kernel()
     print(json.dumps({"baseline_mib": baseline, "after_mib": settled(kind, baseline),

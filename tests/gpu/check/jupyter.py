@@ -70,7 +70,8 @@ def run(context):
     starts = seen["starts"]
     for number, start in enumerate(starts):
         print(f"  start {number:2}{' after SIGKILL' if start['after_kill'] else '':14} first use "
-              f"{start['first_ms']:8.2f} ms, {start['used_mib']} MiB used")
+              f"{start['first_ms']:8.2f} ms, {start['nvml_ms']:.2f} of it in NVML, "
+              f"{start['used_mib']} MiB used")
     print(f"  {seen['baseline_mib']} MiB used before, {seen['after_mib']} after\n")
     print("\n".join(f"  {line}" for line in report.splitlines()))
     used = [start["used_mib"] for start in starts]

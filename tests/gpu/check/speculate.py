@@ -200,7 +200,7 @@ def run(context):
                     print(f"  {name}: {error}", flush=True)
                     arms.errors.setdefault(f"{name}, broker", []).append(str(error))
                     broker.stop()
-    arms.show(("is_available", "first tensor", "both", "driver", "import", "wall"))
+    arms.show(("is_available", "first tensor", "both", "driver", "NVML", "import", "wall"))
     _check_served(programs, served, checks)
     _check_c(arms, checks)
     if has_torch:
