@@ -24,6 +24,7 @@ extern const struct command command_profile;
 extern const struct command command_doctor;
 extern const struct command command_entrypoint;
 extern const struct command command_jupyter;
+extern const struct command command_mps;
 extern const struct command command_release;
 extern const struct command command_report;
 extern const struct command command_run;

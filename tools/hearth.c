@@ -19,6 +19,7 @@ static const struct command *const commands[] = {
 	&command_doctor,
 	&command_jupyter,
 	&command_spare,
+	&command_mps,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -3,7 +3,7 @@
 
 #include <getopt.h>
 
-#define MOST_ROWS 8
+#define MOST_ROWS 16
 #define LETTERS_SIZE (2 * MOST_ROWS + 3) /* "+h", each with a colon, and the end */
 #define FIRST_ROW 256                    /* what getopt_long returns for the first row */
 

@@ -329,6 +329,18 @@ void sim_machine_kernel(double ms);
 /* CU_COMPUTEMODE_*: 0 default, 2 prohibited, 3 exclusive process. */
 int sim_machine_compute_mode(int physical);
 
+/* --- a client of MPS (sim_mps.c) ---------------------------------------------------------------
+ */
+
+/* Becomes one where CUDA_MPS_PIPE_DIRECTORY's daemon serves; may wait. 0 or 805. */
+int sim_mps_connect(void);
+void sim_mps_close(void);
+bool sim_mps_is_client(void);
+/* A context has been made, or has ended. */
+void sim_mps_note_context(bool is_made);
+/* What work is answered with: 0, or 806, 810 once the server has gone, has given the client up. */
+int sim_mps_code(void);
+
 /* --- settings, time, log, failures ------------------------------------------------------------ */
 
 enum sim_setting {

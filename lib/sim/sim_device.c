@@ -8,7 +8,7 @@
 #define FIRST_BUS 0x40
 
 /* CU_DEVICE_ATTRIBUTE_* that are not the same for all devices. */
-enum { COMPUTE_MODE = 20, PCI_BUS = 33, PCI_DEVICE = 34, PCI_DOMAIN = 50 };
+enum { COMPUTE_MODE = 20, PCI_BUS = 33, PCI_DEVICE = 34, PCI_DOMAIN = 50, MPS_ENABLED = 133 };
 
 static const struct {
 	int attribute, value;
@@ -95,6 +95,9 @@ int sim_device_attribute(const word *arg)
 	switch (number) {
 	case COMPUTE_MODE:
 		*(int *)arg[0] = sim_machine_compute_mode(sim.physical[(int)arg[2]]);
+		return SIM_SUCCESS;
+	case MPS_ENABLED:
+		*(int *)arg[0] = sim_mps_is_client();
 		return SIM_SUCCESS;
 	case PCI_BUS:
 		*(int *)arg[0] = FIRST_BUS + sim.physical[(int)arg[2]];

@@ -173,6 +173,7 @@ static void leave(void)
 	if (sim_machine_has_context())
 		sim_time_wait(sim_time(SIM_STEP_exit));
 	sim_machine_close();
+	sim_mps_close();
 	/* Not of `self`: that could unload the code that runs here. */
 	for (int i = 0; i < DLOPENS_OF_NULL; i++)
 		dlclose(program);
@@ -197,6 +198,7 @@ static int undo(int rc)
 		pipes[i / 2][i % 2] = -1;
 	}
 	sim_machine_close();
+	sim_mps_close();
 	atomic_store(&sim.pid, 0);
 	return rc;
 }
@@ -217,6 +219,9 @@ static int initialize(void)
 	look_around();
 	if (!self)
 		self = dlopen("libcuda.so.1", RTLD_NOW);
+	rc = sim_mps_connect();
+	if (rc)
+		return undo(rc);
 	rc = sim_env_visible(present, &sim.device_count, sim.physical);
 	if (rc) {
 		sim_time_wait(sim_time(SIM_STEP_init));

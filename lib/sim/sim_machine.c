@@ -367,6 +367,8 @@ int sim_machine_enter(int physical)
 	else
 		client->contexts[physical]++;
 	unlock_accounts(guard);
+	if (!rc)
+		sim_mps_note_context(true);
 	return rc;
 }
 
@@ -376,6 +378,7 @@ void sim_machine_leave(int physical)
 
 	client->contexts[physical]--;
 	unlock_accounts(guard);
+	sim_mps_note_context(false);
 	touch_devices();
 }
 

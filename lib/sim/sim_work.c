@@ -51,7 +51,10 @@ int sim_work_run(
 	const uint32_t *other = (const uint32_t *)work->other;
 	uint64_t *busy_us = stream ? &stream->busy_until_us : &context->busy_until_us;
 	uint64_t now_us;
+	int rc = sim_mps_code();
 
+	if (rc)
+		return rc;
 	if (!is_valid(work))
 		return SIM_ILLEGAL_ADDRESS;
 	switch (work->kind) {

@@ -20,6 +20,7 @@
  *   plugin=FILE    opens a library
  *   close          closes all descriptors above 2
  *   replace        puts /dev/null in the place of all descriptors above 2
+ *   input          waits for a byte of stdin, or its end
  *   uid=N cpu=N root=DIR sigwait
  *   and what driver_steps_images.c and driver_steps_random.c say
  *   end=HOW        return (default), exit, _exit, quick, abort, term, kill, exec, thread */
@@ -249,6 +250,14 @@ static void wait_for_signal(void)
 	printf("sigwait %d: %d\n", sigwait(&set, &got), got);
 }
 
+static void wait_for_input(void)
+{
+	char byte;
+
+	while (read(STDIN_FILENO, &byte, 1) < 0)
+		;
+}
+
 static void set_processor(int processor)
 {
 	cpu_set_t set;
@@ -325,6 +334,8 @@ static int do_other(const char *step, const char *value)
 		set_processor(atoi(value));
 	else if (!strcmp(step, "root"))
 		printf("chroot %d\n", chroot(value));
+	else if (!strcmp(step, "input"))
+		wait_for_input();
 	else if (!strcmp(step, "sigwait"))
 		wait_for_signal();
 	else if (!strcmp(step, "end"))
