@@ -5,6 +5,7 @@
 #include "base/settings.h"
 #include "broker/spawn.h"
 #include "command.h"
+#include "hearth/region.h"
 #include "launch/wrap.h"
 #include "options.h"
 #include "report/table.h"
@@ -12,6 +13,7 @@
 #include "spare/hold.h"
 #include "spare/kind.h"
 #include "spare/packet.h"
+#include "spare/whose.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,9 +29,10 @@
 #define DEFAULT_IDLE_S 3600
 #define MOST_IMPORTS 64
 #define REPORT_SIZE 1024
+#define NO_GPU UINT_MAX
 
 struct start_request {
-	unsigned count, idle_s;
+	unsigned count, idle_s, gpu;
 	char *imports[MOST_IMPORTS + 1];
 	struct command_line line;
 	struct text kind;
@@ -70,9 +73,6 @@ static int prepare(char **words, struct start_request *request)
 		broker_spawn(&settings, NULL);
 	words = words[0] ? words : python;
 	rc = command_line_read(words, &request->line);
-	if (!rc && request->line.kind != COMMAND_LINE_NONE)
-		return command_fail(COMMAND_USAGE,
-			"'%s' is a program's: a spare is given one later", request->line.target);
 	if (!rc)
 		rc = kind_make(&request->line, environ, &request->kind);
 	if (rc == -ENOTSUP)
@@ -109,11 +109,12 @@ static int start_one(const struct spare_plan *plan)
 
 static int start(int argc, char **argv)
 {
-	struct start_request request = {.count = 1, .idle_s = DEFAULT_IDLE_S};
+	struct start_request request = {.count = 1, .idle_s = DEFAULT_IDLE_S, .gpu = NO_GPU};
 	const char *imports = NULL;
 	const struct option_row rows[] = {{.name = "import", .text = &imports},
 		{.name = "count", .number = &request.count, .least = 1, .most = MOST_SPARES},
-		{.name = "idle", .number = &request.idle_s, .least = 1, .most = MOST_IDLE_S}, {0}};
+		{.name = "idle", .number = &request.idle_s, .least = 1, .most = MOST_IDLE_S},
+		{.name = "gpu", .number = &request.gpu, .most = HEARTH_MAX_DEVICES - 1}, {0}};
 	struct spare_plan plan;
 	char **words;
 	int status = options_take(&command_spare, rows, WORDS_MAYBE_PROGRAM, argc, argv, &words);
@@ -132,7 +133,12 @@ static int start(int argc, char **argv)
 		.environment = environ,
 		.kind = request.kind.bytes,
 		.kind_size = request.kind.size,
-		.idle_s = request.idle_s};
+		.idle_s = request.idle_s,
+		.page = {.device = -1,
+			.has_gpu = request.gpu != NO_GPU,
+			.gpu = (int)request.gpu,
+			.is_named = request.line.kind != COMMAND_LINE_NONE}};
+	whose_profile(&request.line, request.imports, &plan.page.identity);
 	for (unsigned i = 0; !status && i < request.count; i++)
 		status = start_one(&plan);
 	if (!status)
@@ -151,6 +157,10 @@ static int show(int fd, void *data)
 	table_cell(table, "%u", message.pid);
 	table_cell(table, "%s", message.value == SPARE_READY ? "waiting" : "loading");
 	table_cell(table, "%u", message.age_s);
+	if (message.device >= 0)
+		table_cell(table, "GPU %d", message.device);
+	else
+		table_cell(table, "-");
 	table_cell(table, "%s", message.text);
 	return 0;
 }
@@ -158,9 +168,9 @@ static int show(int fd, void *data)
 static int print_status(void)
 {
 	static const struct table_column columns[] = {{"pid", TABLE_RIGHT, 0},
-		{"state", TABLE_LEFT, 0}, {"for s", TABLE_RIGHT, 0},
+		{"state", TABLE_LEFT, 0}, {"for s", TABLE_RIGHT, 0}, {"context", TABLE_LEFT, 0},
 		{"python, imports", TABLE_LEFT, 0}};
-	struct table *table = table_new(4, columns);
+	struct table *table = table_new(5, columns);
 	int rc = folder_each(NULL, show, table);
 
 	if (!rc)
@@ -218,8 +228,8 @@ static int run(int argc, char **argv)
 
 const struct command command_spare = {
 	.name = "spare",
-	.arguments = "start [--import MODULE,...] [--count N] [--idle SECONDS] [--] "
-		     "[PYTHON [OPTION...]] | stop | status",
+	.arguments = "start [--import MODULE,...] [--gpu N] [--count N] [--idle SECONDS] [--] "
+		     "[PYTHON [OPTION...] [PROGRAM]] | stop | status",
 	.summary = "Keep pythons that have imported and wait for a program",
 	.help = "  start            have spares wait for `hearth run --spare -- PYTHON OPTION... "
 		"PROGRAM`;\n"
@@ -227,8 +237,13 @@ const struct command command_spare = {
 		"  stop             end those that wait; programs run on\n"
 		"  status           list those that wait\n"
 		"  --import MODULE,...  what they import ahead\n"
+		"  --gpu N          have a context there ahead, whatever was learned\n"
 		"  --count N        how many wait at a time (default: 1)\n"
 		"  --idle SECONDS   a spare ends when it has waited so long (default: 3600)\n"
+		"\n"
+		"A context, and what programs load into it, is made ahead as earlier programs of "
+		"these\n"
+		"spares had it; with PROGRAM, as that program had it in its plain runs.\n"
 		"\n"
 		"A spare is used where everything is the same for the program as it was for the "
 		"spare:\n"

@@ -46,17 +46,22 @@ static bool read_number(const char *text, uint64_t max, uint64_t *ret_number)
 }
 
 /* HEARTH_SPECULATE: a name, or "always:PID", which `hearth run --eager` sets: it holds for the
- * process that it execs, whose pid stays, and counts as "auto" in all others. */
+ * process that it execs, whose pid stays, and counts as "auto" in all others. "spare:PID" likewise,
+ * for a spare's python. */
 static void read_speculate(struct settings *settings, const char **ret_wrong)
 {
-	static const char one[] = "always:";
-	const char *value = env_get(ENV_HEARTH_SPECULATE);
+	static const char always[] = "always:", spare[] = "spare:";
+	const char *value = env_get(ENV_HEARTH_SPECULATE), *number = NULL;
 	uint64_t pid;
 
-	if (value && !strncmp(value, one, strlen(one)) &&
-		read_number(value + strlen(one), INT32_MAX, &pid)) {
+	if (value && !strncmp(value, always, strlen(always)))
+		number = value + strlen(always);
+	else if (value && !strncmp(value, spare, strlen(spare)))
+		number = value + strlen(spare);
+	if (number && read_number(number, INT32_MAX, &pid)) {
 		settings->speculate = SPECULATE_ALWAYS;
 		settings->speculate_pid = (int)pid;
+		settings->is_spare = value[0] == spare[0];
 		return;
 	}
 	settings->speculate = (enum speculate_mode)read_name(

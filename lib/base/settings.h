@@ -26,6 +26,7 @@ struct settings {
 	const char *task;              /* HEARTH_TASK, or NULL */
 	enum speculate_mode speculate; /* HEARTH_SPECULATE */
 	int speculate_pid;           /* SPECULATE_ALWAYS holds for this process alone; 0: for all */
+	bool is_spare;               /* that process is a python that waits for a program */
 	enum context_mode contexts;  /* HEARTH_CTX */
 	uint64_t give_back_us;       /* HEARTH_GIVE_BACK; 0: as learned */
 	enum prefetch_mode prefetch; /* HEARTH_PREFETCH */

@@ -16,6 +16,7 @@
 #include "preload/gate.h"
 #include "preload/give_way.h"
 #include "preload/prefetch.h"
+#include "preload/spare.h"
 #include "preload/speculation.h"
 #include "preload/stand_in.h"
 #include "preload/threads.h"
@@ -257,12 +258,22 @@ static bool give_up(void)
 	return was_held;
 }
 
+/* In a spare, what is ready waits for as long as the python does. */
+static void wait_for_program(void)
+{
+	while (spare_is_waiting() && speculation_read(&speculation.context) == CONTEXT_HELD &&
+		!is_over())
+		speculation_wait(&speculation.context, CONTEXT_HELD, WATCH_US);
+}
+
 /* Nobody asked in time. */
 static void give_back(void)
 {
-	uint64_t end_us = clock_monotonic_us() + plan->decision->give_back_us, now_us, left_us;
+	uint64_t end_us, now_us, left_us;
 	uint32_t context;
 
+	wait_for_program();
+	end_us = clock_monotonic_us() + plan->decision->give_back_us;
 	for (;;) {
 		now_us = clock_monotonic_us();
 		context = speculation_read(&speculation.context);
@@ -306,6 +317,8 @@ static void speculate(void)
 		prefetch_load();
 	if (is_over())
 		give_up();
+	if (speculation_read(&speculation.context) == CONTEXT_HELD)
+		spare_note(SPARE_AHEAD_CONTEXT, speculation.wanted.device);
 	give_back();
 	prefetch_give_back(plan->decision->give_back_us);
 }
@@ -316,6 +329,7 @@ void *ahead_run(void *argument)
 	speculation.thread = (pid_t)syscall(SYS_gettid);
 	speculate();
 	speculation_write(&speculation.phase, PHASE_ENDED);
+	spare_note(speculation.init_rc ? SPARE_AHEAD_NOTHING : SPARE_AHEAD_INIT_ONLY, -1);
 	while (is_open()) {
 		speculation_wait(&speculation.verdict, VERDICT_OPEN, WATCH_US);
 		end_if_last();

@@ -10,6 +10,7 @@
 #include "driver/build_id.h"
 #include "preload/route.h"
 #include "preload/situation.h"
+#include "preload/spare.h"
 #include "preload/speculation.h"
 #include "preload/start.h"
 #include "preload/threads.h"
@@ -125,10 +126,13 @@ void observe_call(void)
 	take(&called, clock_monotonic_us(), copy.entries);
 	env_copy_drop(&copy);
 	seen.is_used = true;
-	seen.start_lead_us = called.at_us - began.at_us;
+	seen.start_lead_us = called.at_us - start_monotonic_us();
 	if (is_looked_up) {
 		/* A lookup and a call in one breath still are a lookup. */
 		seen.lookup_lead_us = called.at_us - looked_up.at_us + 1;
+		/* In a spare it was before there was a program. */
+		if (seen.lookup_lead_us > seen.start_lead_us)
+			seen.lookup_lead_us = seen.start_lead_us + 1;
 		seen.env_after_start = began.environment != looked_up.environment;
 		seen.forked_after_start = began.forks != looked_up.forks;
 	}
@@ -236,7 +240,7 @@ static void write_down(void)
 	uint32_t no = 0;
 	int kept = errno, error;
 
-	if (!observe_is_on())
+	if (!observe_is_on() || !spare_is_learning())
 		return;
 	identity = situation_identity();
 	folder = situation_profiles();
@@ -256,7 +260,7 @@ static void write_down(void)
 	error = learn_run(folder, PROFILE_SYSTEM_DIR, identity, &seen);
 	if (error)
 		log_info("profile in %s: %s", folder, strerror(-error));
-	else
+	else if (!spare_is_one())
 		note_start(folder, identity);
 	errno = kept;
 }

@@ -11,6 +11,7 @@
 #include "preload/record_images.h"
 #include "preload/recorder.h"
 #include "preload/situation.h"
+#include "preload/spare.h"
 #include "preload/speculation.h"
 #include "preload/threads.h"
 #include "preload/touched.h"
@@ -218,7 +219,7 @@ static bool save(void)
 		    &is_saving, &no, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return false;
 	__atomic_store_n(&unsaved_us, 0, __ATOMIC_SEQ_CST);
-	if (self && identity && profiles)
+	if (self && identity && profiles && spare_is_learning())
 		learn(self, profiles, identity);
 	speculation_write(&saved, seen);
 	speculation_write(&is_saving, 0);

@@ -8,6 +8,7 @@
 #include "base/state_dir.h"
 #include "driver/build_id.h"
 #include "driver/verdict.h"
+#include "preload/spare.h"
 #include "preload/start.h"
 #include "profile/starts.h"
 
@@ -46,7 +47,8 @@ bool situation_begin(int argc, char **argv)
 	if (state_dir_path(start_settings(), state_dir, sizeof(state_dir)))
 		state_dir[0] = '\0';
 	reasons = state_dir[0] ? starts_of_self(state_dir) : 0;
-	return start_settings()->speculate == SPECULATE_ALWAYS || reasons & STARTS_SPECULATION;
+	return start_settings()->speculate == SPECULATE_ALWAYS || spare_is_one() ||
+	       reasons & STARTS_SPECULATION;
 }
 
 void situation_note_start(bool is_listed)
@@ -75,6 +77,8 @@ const struct identity *situation_identity(void)
 {
 	int unknown = IDENTITY_UNKNOWN;
 
+	if (spare_is_one())
+		return spare_identity();
 	if (__atomic_compare_exchange_n((int *)&identity_state, &unknown, IDENTITY_COMPUTING, false,
 		    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
 		unknown = identity_of_self(argument_count, arguments, env_get(ENV_JPY_SESSION_NAME),
@@ -166,6 +170,10 @@ int situation_read(const char *driver, struct situation *ret_situation)
 		section = situation.section = profile_section(&profile, id.bytes, NULL);
 	situation.is_chosen = situation.mode == SPECULATE_ALWAYS && is_chosen();
 	situation.is_eager = situation.is_chosen && settings->speculate_pid;
+	situation.is_spare = spare_is_one();
+	situation.has_gpu = spare_gpu(&situation.gpu);
+	if (situation.is_spare)
+		situation.is_chosen = situation.is_eager = situation.has_gpu;
 	situation.is_tool =
 		env_get(ENV_CUDA_INJECTION64_PATH) || env_get(ENV_NVTX_INJECTION64_PATH);
 	situation.is_mps = env_get(ENV_CUDA_MPS_PIPE_DIRECTORY) || !access(MPS_PIPE, F_OK);

@@ -18,6 +18,7 @@
 #include "preload/read_ahead.h"
 #include "preload/route.h"
 #include "preload/situation.h"
+#include "preload/spare.h"
 #include "preload/speculation.h"
 #include "preload/start.h"
 #include "preload/threads.h"
@@ -50,8 +51,11 @@ static void start_thread(void)
 	give_way_prepare();
 	speculation_write(&speculation.phase, PHASE_STARTED);
 	around_begin();
-	if (threads_start(ahead_run, &plan))
+	spare_note(SPARE_AHEAD_BEGUN, -1);
+	if (threads_start(ahead_run, &plan)) {
 		speculation_write(&speculation.phase, PHASE_ENDED);
+		spare_note(SPARE_AHEAD_NOTHING, -1);
+	}
 }
 
 /* Once: what to do, and whether that is to begin now. A thread that comes while another decides
@@ -83,6 +87,7 @@ void speculate_begin(int argc, char **argv)
 {
 	if (start_is_off() || start_settings()->speculate == SPECULATE_OFF)
 		return;
+	spare_begin();
 	observe_begin();
 	is_ready = true;
 	if (situation_begin(argc, argv)) {

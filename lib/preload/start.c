@@ -12,6 +12,7 @@
 #include "preload/exit_line.h"
 #include "preload/observe.h"
 #include "preload/record_images.h"
+#include "preload/spare.h"
 #include "preload/speculate.h"
 #include "preload/step_aside.h"
 #include "preload/touched.h"
@@ -84,14 +85,18 @@ const struct settings *start_settings(void)
 
 uint64_t start_monotonic_us(void)
 {
+	uint64_t adopted_us = spare_adopted_monotonic_us();
+
 	prepare();
-	return monotonic_us;
+	return adopted_us ? adopted_us : monotonic_us;
 }
 
 uint64_t start_realtime_us(void)
 {
+	uint64_t adopted_us = spare_adopted_realtime_us();
+
 	prepare();
-	return realtime_us;
+	return adopted_us ? adopted_us : realtime_us;
 }
 
 bool start_is_off(void)

@@ -10,6 +10,7 @@
 #include "preload/observe.h"
 #include "preload/read_ahead.h"
 #include "preload/situation.h"
+#include "preload/spare.h"
 #include "preload/speculation.h"
 #include "preload/threads.h"
 #include "preload/touched_modules.h"
@@ -241,7 +242,7 @@ static void *run(void *unused)
 /* The thread that ends the program may have a small stack. */
 void touched_end(void)
 {
-	if (!observe_is_on() || !observe_has_context())
+	if (!observe_is_on() || !observe_has_context() || !spare_is_learning())
 		return;
 	if (speculation_read(&state) == LEARNED_NOT && !threads_start(run, NULL))
 		speculation_wait(&has_ended, 0, EXIT_LIMIT_US);

@@ -126,6 +126,15 @@ static void choose_moment(const struct situation *situation, struct start_decisi
 					   : "process start is too early, the lookup too late");
 }
 
+/* A spare has no later moment: what it does ahead it does before it knows its program. */
+static void choose_for_spare(const struct situation *situation, struct start_decision *decision)
+{
+	decision->moment = DECIDE_AT_START;
+	decision->reason = "a spare, by the profile";
+	if (!is_start_allowed(situation))
+		nothing(decision, "process start is too early for what a spare runs");
+}
+
 static uint64_t give_back_us(const struct situation *situation, enum decide_moment moment)
 {
 	const struct profile_section *section = situation->section;
@@ -135,7 +144,7 @@ static uint64_t give_back_us(const struct situation *situation, enum decide_mome
 
 	if (situation->give_back_us)
 		return situation->give_back_us;
-	if (section)
+	if (section && !situation->is_spare)
 		lead = (uint64_t)DECIDE_GIVE_BACK_LEADS *
 		       decide_lead(moment == DECIDE_AT_START ? section->start_lead_us
 							     : section->lookup_lead_us);
@@ -176,7 +185,10 @@ static void decide_known(
 		decide_unknown(situation, decision);
 	else {
 		decision->what = usually(section, section->context) ? DECIDE_CONTEXT : DECIDE_INIT;
-		choose_moment(situation, decision);
+		if (situation->is_spare)
+			choose_for_spare(situation, decision);
+		else
+			choose_moment(situation, decision);
 	}
 }
 
@@ -188,7 +200,11 @@ void decide_start(const struct situation *situation, struct start_decision *ret_
 	*ret_decision = (struct start_decision){.what = DECIDE_NOTHING, .reason = reason};
 	if (reason)
 		return;
-	if (situation->section && situation->section->recent)
+	if (situation->has_gpu)
+		*ret_decision = (struct start_decision){.what = DECIDE_CONTEXT,
+			.moment = DECIDE_AT_START,
+			.reason = "hearth spare start --gpu"};
+	else if (situation->section && situation->section->recent)
 		decide_known(situation, is_told, ret_decision);
 	else if (is_told)
 		decide_unknown(situation, ret_decision);

@@ -36,10 +36,13 @@ enum decide_moment {
 struct situation {
 	const struct profile_section *section; /* for its driver and GPU; NULL: nothing learned */
 	enum identity_kind kind;
-	enum speculate_mode mode;   /* HEARTH_SPECULATE */
-	bool is_chosen;             /* `always` holds for this process: the one that was exec'ed, or
-				     * one none of whose ancestors looked up cuInit */
-	bool is_eager;              /* the one that `hearth run --eager` exec'ed */
+	enum speculate_mode mode; /* HEARTH_SPECULATE */
+	bool is_chosen;           /* `always` holds for this process: the one that was exec'ed, or
+				   * one none of whose ancestors looked up cuInit */
+	bool is_eager;            /* the one that `hearth run --eager` exec'ed */
+	bool is_spare;            /* a python that waits for a program */
+	bool has_gpu;             /* that has been told to have a context on `gpu` */
+	int gpu;
 	bool is_tool;               /* a debugger or profiler injects itself */
 	bool is_mps;                /* an MPS client */
 	bool is_undo_proven;        /* the self-test of this driver build passed */

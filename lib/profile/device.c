@@ -123,13 +123,17 @@ static void choose_contexts(const struct situation *situation, struct device_dec
 void decide_device(const struct situation *situation, int visible_count, int rank,
 	const struct device_state *devices, struct device_decision *ret_decision)
 {
-	const char *reason;
-	int device = guess(situation->section, situation->kind, visible_count, rank, &reason);
+	const char *reason = "hearth spare start --gpu";
+	int device = situation->gpu;
 
+	if (!situation->has_gpu)
+		device = guess(situation->section, situation->kind, visible_count, rank, &reason);
+	else if (device >= visible_count)
+		device = -1;
 	*ret_decision = (struct device_decision){.device = -1, .reason = reason};
 	if (device < 0)
 		return;
-	if (situation->section && situation->section->probation) {
+	if (situation->section && situation->section->probation && !situation->has_gpu) {
 		ret_decision->reason = "a wrong device lately";
 		return;
 	}

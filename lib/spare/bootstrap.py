@@ -1,12 +1,15 @@
 # One of Hearth's spares: a python that has imported, and waits for the one program that it will
 # run. Given to the interpreter as the text of -c, so that its module level is the only frame below
 # the program's own. 3 is a socket to the process that holds it (hold.c), 4 a file for the names of
-# what it has read. It must leave nothing of its own in the program's modules, descriptors and
-# names.
+# what it has read, 5 the page that libhearth.so has mapped (lib/profile/spare_page.h). It must
+# leave nothing of its own in the program's modules, descriptors and names.
 import sys
+
+AHEAD_BEGUN = 1
 
 
 def spare_wait():
+    import _imp
     import _signal
     import _socket
     import builtins
@@ -64,6 +67,22 @@ def spare_wait():
                     paths.add(path[0].rstrip(b"\n"))
         return sorted(paths)
 
+    def wait_for_what_is_done_ahead():
+        """While libhearth.so is at work, descriptors come and go."""
+        import time
+        for _ in range(3000):
+            if int.from_bytes(posix.pread(5, 4, 0), "little") != AHEAD_BEGUN:
+                posix.close(5)
+                return
+            time.sleep(0.02)
+        tell(b"ea context ahead does not come to be")
+        leave()
+
+    def open_numbers():
+        numbers = {int(name) for name in posix.listdir("/proc/self/fd")} - {0, 1, 2, 3}
+        return {number for number in numbers if is_open(posix, number)}
+
+    wait_for_what_is_done_ahead()
     text = b"".join(path + b"\0" for path in read_names())
     while text:
         text = text[posix.write(4, text):]
@@ -71,8 +90,7 @@ def spare_wait():
     # Names that a file in the program's own folder would have taken from us.
     imported = {name.partition(".")[0] for name in sys.modules if name not in at_start}
     imported -= set(sys.builtin_module_names)
-    kept = {int(name) for name in posix.listdir("/proc/self/fd")} - {0, 1, 2, 3}
-    kept = {number for number in kept if is_open(posix, number)}
+    suffixes = {".py", ".pyc", *_imp.extension_suffixes()}
     tell(b"r")
 
     def receive():
@@ -115,7 +133,7 @@ def spare_wait():
 
     def why_not(request, fds):
         """What keeps this program from being run here as it natively would, or None."""
-        if kept & set(request["numbers"]):
+        if (open_numbers() - set(fds)) & set(request["numbers"]):
             return "a descriptor of its is in use"
         here = posix.getcwd()
         posix.fchdir(fds[1])
@@ -134,7 +152,8 @@ def spare_wait():
                 request["folder"] = ""
             if first:
                 for name in posix.listdir(request["folder"] or "."):
-                    if name.partition(".")[0] in imported:
+                    head, dot, tail = name.partition(".")
+                    if head in imported and (not dot or dot + tail in suffixes):
                         return "%s stands before an imported module" % name
         except OSError as fault:
             return str(fault)
@@ -168,14 +187,19 @@ def spare_wait():
     posix.umask(request["umask"])
     if not request["leads"]:
         posix.setpgid(0, posix.getppid())
-    above = max(fds + request["numbers"] + list(kept)) + 1
-    for at, number in enumerate(fds[2:]):
-        posix.dup2(number, above + at, False)
-    for number in fds:
+    # Nothing is put over a number that is not the program's: the driver's lie anywhere.
+    wanted = set(request["numbers"])
+    moved, left = [], fds[:2]
+    for number in fds[2:]:
+        while number in wanted:
+            left.append(number)
+            number = posix.dup(number)
+        moved.append(number)
+    for number in left:
         posix.close(number)
-    for at, number in enumerate(request["numbers"]):
-        posix.dup2(above + at, number, True)
-        posix.close(above + at)
+    for number, at in zip(moved, request["numbers"]):
+        posix.dup2(number, at, True)
+        posix.close(number)
     for number in range(1, _signal.NSIG):
         if request["ignored"] >> number & 1:
             _signal.signal(number, _signal.SIG_IGN)

@@ -100,6 +100,7 @@ static void tell_status(struct holder *holder, int fd)
 
 	packet_init(&reply, SPARE_STATUS, (int)holder->state);
 	reply.pid = (uint32_t)holder->python.pid;
+	reply.device = python_device(&holder->python);
 	reply.age_s = (uint32_t)((clock_monotonic_us() - holder->since_us) / US_PER_S);
 	snprintf(reply.text, sizeof(reply.text), "%s", holder->plan->python);
 	for (char **name = holder->plan->imports; *name; name++) {

@@ -1,9 +1,10 @@
 /* The python of a spare, from its parent's side. Runs in what holds a spare, which has one thread.
- * The python dies with its parent; it has no descriptor but 0 to 4, of which it closes its own two
- * before a program runs. */
+ * The python dies with its parent; it has no descriptor but 0 to 5, of which it closes its own
+ * three before a program runs. */
 #include "spare/python.h"
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/socket.h"
 #include "spare/bootstrap.h"
 #include "spare/wire.h"
@@ -12,8 +13,10 @@
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -55,8 +58,19 @@ static char **make_words(const struct spare_plan *plan)
 	return words;
 }
 
+/* libhearth.so learns that it is in a spare. The program never sees it: it gets its own. */
+static void note_spare(void)
+{
+	const char *users = env_get(ENV_HEARTH_SPECULATE);
+	char value[32];
+
+	snprintf(value, sizeof(value), "spare:%d", (int)getpid());
+	if ((!users || strcmp(users, "off") != 0) && setenv("HEARTH_SPECULATE", value, 1))
+		_exit(1);
+}
+
 static _Noreturn void run_in_child(
-	const struct spare_plan *plan, char **words, int control, int names, pid_t parent)
+	const struct spare_plan *plan, char **words, int control, int names, int page, pid_t parent)
 {
 	int null;
 
@@ -65,24 +79,52 @@ static _Noreturn void run_in_child(
 		_exit(1);
 	setpgid(0, 0); /* the terminal is the holder's until a program has it */
 	default_signals();
-	/* Out of the way first: one of them may be 3 or 4. */
-	control = fcntl(control, F_DUPFD_CLOEXEC, NAMES_FD + 1);
-	names = fcntl(names, F_DUPFD_CLOEXEC, NAMES_FD + 1);
+	/* Out of the way first: one of them may be 3, 4 or 5. */
+	control = fcntl(control, F_DUPFD_CLOEXEC, SPARE_PAGE_FD + 1);
+	names = fcntl(names, F_DUPFD_CLOEXEC, SPARE_PAGE_FD + 1);
+	page = fcntl(page, F_DUPFD_CLOEXEC, SPARE_PAGE_FD + 1);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd < CONTROL_FD; fd++)
 		dup2(null, fd);
 	dup2(control, CONTROL_FD);
 	dup2(names, NAMES_FD);
+	dup2(page, SPARE_PAGE_FD);
 	environ = plan->environment;
+	note_spare();
 	execve(plan->python, words, environ);
 	_exit(1);
+}
+
+/* Neither side can make the other fault by shrinking it. */
+static int make_page(const struct spare_plan *plan, struct spare_page **ret_page)
+{
+	int fd = (int)syscall(
+		SYS_memfd_create, "hearth-spare-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *page;
+	int rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, SPARE_PAGE_SIZE) ||
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		rc = -errno;
+	page = rc ? MAP_FAILED
+		  : mmap(NULL, SPARE_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED) {
+		rc = rc ? rc : -errno;
+		close(fd);
+		return rc;
+	}
+	memcpy(page, &plan->page, sizeof(plan->page));
+	*ret_page = page;
+	return fd;
 }
 
 int python_start(const struct spare_plan *plan, struct python *ret_python)
 {
 	struct python python = {.names = -1};
 	pid_t parent = getpid();
-	int pair[2], rc = 0;
+	int pair[2], page, rc = 0;
 	char **words = make_words(plan);
 
 	if (!words)
@@ -92,19 +134,20 @@ int python_start(const struct spare_plan *plan, struct python *ret_python)
 		return -errno;
 	}
 	python.control = pair[0];
+	page = make_page(plan, &python.page);
 	python.names = (int)syscall(SYS_memfd_create, "hearth-spare", MFD_CLOEXEC);
 	clock_gettime(CLOCK_REALTIME, &python.start);
-	python.pid = python.names < 0 ? -1 : fork();
+	python.pid = python.names < 0 || page < 0 ? -1 : fork();
 	if (python.pid < 0)
-		rc = -errno;
+		rc = page < 0 ? page : -errno;
 	if (!python.pid)
-		run_in_child(plan, words, pair[1], python.names, parent);
+		run_in_child(plan, words, pair[1], python.names, page, parent);
 	free(words);
 	close(pair[1]);
+	if (page >= 0)
+		close(page);
 	if (rc) {
-		close(python.control);
-		if (python.names >= 0)
-			close(python.names);
+		python_end(&python);
 		return rc;
 	}
 	*ret_python = python;
@@ -163,11 +206,24 @@ int python_offer(
 
 int python_go(struct python *python)
 {
-	int rc = socket_send(python->control, "g", 1, NULL, 0);
+	int rc;
+
+	python->page->adopted_monotonic_us = clock_monotonic_us();
+	python->page->adopted_realtime_us = clock_realtime_us();
+	__atomic_store_n(&python->page->is_adopted, 1, __ATOMIC_RELEASE);
+	rc = socket_send(python->control, "g", 1, NULL, 0);
 
 	close(python->control);
 	python->control = -1;
 	return rc;
+}
+
+int python_device(const struct python *python)
+{
+	bool has_context = python->page && __atomic_load_n(&python->page->ahead,
+						   __ATOMIC_ACQUIRE) == SPARE_AHEAD_CONTEXT;
+
+	return has_context ? python->page->device : -1;
 }
 
 void python_end(struct python *python)
@@ -181,6 +237,8 @@ void python_end(struct python *python)
 		close(python->control);
 	if (python->names >= 0)
 		close(python->names);
+	if (python->page)
+		munmap(python->page, SPARE_PAGE_SIZE);
 	manifest_done(&python->manifest);
 	*python = (struct python){.control = -1, .names = -1};
 }

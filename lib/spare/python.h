@@ -1,6 +1,7 @@
 /* The one python of a spare: started, told to run, ended. Its holder is its parent. */
 #pragma once
 
+#include "profile/spare_page.h"
 #include "spare/manifest.h"
 
 #include <stdbool.h>
@@ -18,7 +19,8 @@ struct spare_plan {
 	char **environment;
 	const char *kind; /* kind_make's */
 	size_t kind_size;
-	unsigned idle_s; /* it ends when it has waited that long */
+	unsigned idle_s;        /* it ends when it has waited that long */
+	struct spare_page page; /* what its page holds at the start */
 };
 
 struct python {
@@ -27,6 +29,7 @@ struct python {
 	int names;   /* where it writes the names of what it read */
 	struct timespec start;
 	struct manifest manifest;
+	struct spare_page *page; /* shared with libhearth.so in it */
 };
 
 /* 0 or -errno. */
@@ -40,6 +43,9 @@ int python_ready(struct python *python, char ret_name[PATH_MAX]);
 int python_offer(
 	struct python *python, const int *fds, size_t fd_count, char *ret_reason, size_t size);
 int python_go(struct python *python);
+
+/* On which device it has a context ahead, by its own word; -1 for none. */
+int python_device(const struct python *python);
 
 /* Kills and reaps it, and lets go of what belongs to it. */
 void python_end(struct python *python);

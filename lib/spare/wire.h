@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define SPARE_MAGIC 0x52505348u /* "HSPR" */
-#define SPARE_VERSION 2u
+#define SPARE_VERSION 3u
 #define SPARE_FDS 4 /* that one packet brings */
 
 enum spare_what {
@@ -35,7 +35,8 @@ struct spare_message {
 	int32_t value;
 	uint32_t pid; /* of the python, in SPARE_STATUS */
 	uint32_t age_s;
+	int32_t device;        /* with a context made ahead, in SPARE_STATUS; -1: none */
 	char text[SPARE_TEXT]; /* the python and what it imported; NUL-terminated */
 };
 
-_Static_assert(sizeof(struct spare_message) == 24 + SPARE_TEXT, "no padding");
+_Static_assert(sizeof(struct spare_message) == 28 + SPARE_TEXT, "no padding");

@@ -1,6 +1,16 @@
 """Small programs that are to come out the same natively and through a spare: NAME = source, and
 what stands in its first line: `# args: ...`, `# stdin: TEXT`, `# flags: ...`, `# status: N`, or
 `# shell: SCRIPT` with "$@" for the program."""
+import re
+
+SETTING = re.compile(r"^# (args|stdin|flags|status|shell): (.*)$", re.M)
+
+
+def settings_of(source):
+    """What stands in a program's first lines."""
+    return dict(SETTING.findall(source))
+
+
 SCRIPTS = {
     "hello": "print('hello')",
     "arguments": "# args: a 'b c' --x=1 \nimport sys\nprint(sys.argv,\n"

@@ -36,6 +36,11 @@ class Rehearsals(Rehearsal):
         rows, _ = self.rows("after-squash")
         self.assertEqual(rows["PTX JIT, number"]["ways"], {"squashed": 3})
 
+    def test_spare(self):
+        result = self.rehearsed("spare")
+        self.assertEqual([name for name, holds in result["checks"].items() if not holds], [])
+        self.assertTrue(result["programs"])
+
     def test_eager(self):
         rows, _ = self.rows("eager")
         self.assertIn("sigwait", rows)

@@ -73,7 +73,7 @@ class UsedTest(spares.SpareTest):
 
     def test_wrong_command_lines_are_refused(self):
         for words in (["start", "--import", "a,,b"], ["start", "--count", "0"], ["other"],
-                      ["stop", "x"], ["start", "--", PYTHON, "script.py"]):
+                      ["stop", "x"], ["start", "--gpu", "64"]):
             with self.subTest(words=words):
                 done = self.hearth("spare", *words)
                 self.assertEqual(done.returncode, 2, done)
@@ -135,6 +135,8 @@ class ValidatedTest(spares.SpareTest):
         for words in (["program.py"], ["-c", f"import {name}"], ["-m", "program"]):
             with self.subTest(words=words):
                 self.assertEqual(self.assert_plain(PYTHON, *words).stdout, b"the neighbour\n")
+        (self.work / f"{name}.py").rename(self.work / f"{name}.c")  # which python does not import
+        self.adopt(PYTHON, "program.py")
 
     def test_what_is_no_program_text(self):
         self.start()
@@ -245,8 +247,8 @@ class PrivateTest(spares.SpareTest):
         os.chmod(sockets[0], 0o777)
         answered = reach + ("\nelse:\n    s.settimeout(5)\n    s.send(bytes.fromhex(sys.argv[2]))\n"
                             "    print(s.recv(9))")
-        status = (0x52505348).to_bytes(4, "little") + (2).to_bytes(4, "little") + \
-            (9).to_bytes(4, "little") + bytes(12 + 512)
+        status = (0x52505348).to_bytes(4, "little") + (3).to_bytes(4, "little") + \
+            (9).to_bytes(4, "little") + bytes(16 + 512)
         mine = self.run_program("/usr/bin/python3", "-c", answered, sockets[0], status.hex())
         self.assertIn(b"HSPR", mine.stdout)
         done = self.run_program("/usr/bin/python3", "-c", answered, sockets[0], status.hex(),

@@ -1,12 +1,9 @@
 """Small programs come out the same, in status and every byte, natively and through a spare."""
-import re
 import shlex
 
 import harness
 import spare_programs
 import spares
-
-SETTING = re.compile(r"^# (args|stdin|flags|status|shell): (.*)$", re.M)
 
 
 class SpareProgramsTest(spares.SpareTest):
@@ -26,7 +23,7 @@ class SpareProgramsTest(spares.SpareTest):
             self.flags = flags
 
     def check(self, source):
-        settings = dict(SETTING.findall(source))
+        settings = spare_programs.settings_of(source)
         flags = shlex.split(settings.get("flags", ""))
         script = self.work / "program.py"  # a module's name would stand before the module
         script.write_text(source + "\n")
