@@ -2,7 +2,8 @@
 spare_step.py torch|sim SECONDS.
 
 Prints one line of JSON: when the tensor was back and when the first step had ended
-(CLOCK_MONOTONIC, in seconds, for whoever has started it), the loss, and how long the steps of SECONDS took, in ms."""
+(CLOCK_MONOTONIC, in seconds, for whoever has started it), the loss, and how long the steps of
+SECONDS took, in ms."""
 import json
 import statistics
 import sys
