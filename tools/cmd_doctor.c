@@ -11,7 +11,9 @@
 #include "doctor/proof.h"
 #include "doctor/surroundings.h"
 #include "options.h"
+#include "past.h"
 #include "prove.h"
+#include "report/warnings.h"
 
 #include <errno.h>
 #include <string.h>
@@ -47,6 +49,47 @@ static int parse(int argc, char **argv, struct request *ret_request)
 	return OPTIONS_TAKEN;
 }
 
+/* Is this run of the command? Programs are known by the base name of their script, if they are
+ * one. */
+static bool is_of(const struct run *run, char *const *words)
+{
+	for (; *words; words++) {
+		const char *slash = strrchr(*words, '/');
+
+		if (!strcmp(slash ? slash + 1 : *words, run->program))
+			return true;
+	}
+	return false;
+}
+
+/* What the latest run shows, of the command or of any, that nothing else here would. */
+static void examine_runs(const struct request *request, struct findings *findings)
+{
+	struct findings found = {0};
+	struct profiles profiles = {0};
+	struct run_log log = {0};
+	struct settings settings;
+	struct past past;
+	size_t at;
+
+	settings_read(&settings);
+	past_load(&settings, &log, &past);
+	past_load_profiles(&settings, &profiles);
+	for (at = log.count; at; at--)
+		if (!*request->words || is_of(&log.runs[at - 1], request->words))
+			break;
+	if (at)
+		warnings_find_habits(&log, at - 1, &profiles, &found);
+	for (size_t i = 0; i < found.count; i++) {
+		findings_add(findings, found.items[i].id, found.items[i].severity, "%s: %s",
+			log.runs[at - 1].program, found.items[i].text);
+		findings_remedy(findings, "%s", found.items[i].remedy);
+	}
+	findings_done(&found);
+	profiles_done(&profiles);
+	run_log_done(&log);
+}
+
 static int examine(const struct request *request, struct scene *scene, struct findings *findings,
 	bool *ret_is_intercepted)
 {
@@ -67,6 +110,8 @@ static int examine(const struct request *request, struct scene *scene, struct fi
 		broker_side_examine(findings);
 	}
 	costs_examine(scene, findings);
+	if (scene_is_machine(scene))
+		examine_runs(request, findings);
 	if (*request->words)
 		return command_examine(scene, request->words, findings, ret_is_intercepted);
 	return preload_examine(scene, findings);

@@ -103,8 +103,10 @@ static int run(int argc, char **argv)
 	struct settings settings;
 	struct wrap_error error;
 	struct child_end end;
+	char why[SPAWN_WHY_SIZE];
 	bool is_ours = false;
-	int rc = options_take(&command_entrypoint, rows, WORDS_PROGRAM, argc, argv, &options.words);
+	int started, rc = options_take(
+			     &command_entrypoint, rows, WORDS_PROGRAM, argc, argv, &options.words);
 
 	if (rc != OPTIONS_TAKEN)
 		return rc;
@@ -116,8 +118,12 @@ static int run(int argc, char **argv)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (settings.is_on) {
 		give_the_socket_a_place(&settings);
-		is_ours = !broker_spawn(&settings, NULL);
-		wait_until_warm(&settings, seconds);
+		started = broker_spawn(&settings, NULL, why);
+		is_ours = !started;
+		if (is_ours || started == SPAWN_RUNNING)
+			wait_until_warm(&settings, seconds);
+		else if (seconds)
+			command_fail(0, "no broker could be started: %s; going on without", why);
 	}
 	rc = child_run(&options, &end);
 	if (is_ours)

@@ -6,11 +6,11 @@
 #include "command.h"
 #include "launch/keeper_status.h"
 #include "options.h"
+#include "past.h"
 #include "report/load.h"
-#include "report/profiles.h"
 #include "report/restarts.h"
 #include "report/show.h"
-#include "report/warnings.h"
+#include "warn.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,9 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HISTORY_NAME "runs.jsonl"
-/* Where a broker of the machine keeps the runs of each user, by uid. */
-#define SYSTEM_HISTORY "/var/lib/hearth"
 #define MAX_RUNS 1000000
 /* A home folder may lie on a network that hangs. */
 #define WRITE_LIMIT_MS 1000
@@ -51,28 +48,20 @@ static void wait_for_broker(const struct settings *settings)
 /* The user's own history and the machine's part of it; either may be missing. */
 static int load_history(struct run_log *log)
 {
-	char own[PATH_MAX + sizeof(HISTORY_NAME)] = "", system[PATH_MAX];
 	struct settings settings;
-	size_t length;
-	int rc, system_rc;
+	struct past past;
 
 	settings_read(&settings);
 	wait_for_broker(&settings);
-	rc = state_dir_path(&settings, own, PATH_MAX);
-	length = strlen(own);
-	if (!rc) {
-		snprintf(own + length, sizeof(own) - length, "/" HISTORY_NAME);
-		rc = load_file(own, log);
-	}
-	snprintf(system, sizeof(system), SYSTEM_HISTORY "/%u/" HISTORY_NAME, (unsigned)getuid());
-	system_rc = load_file(system, log);
-	if (rc && rc != -ENOENT)
-		return command_fail(COMMAND_FAILED, "%s: %s", own, strerror(-rc));
-	if (system_rc && system_rc != -ENOENT)
-		command_fail(0, "%s: %s", system, strerror(-system_rc));
-	if (rc && system_rc)
+	past_load(&settings, log, &past);
+	if (past.own_rc && past.own_rc != -ENOENT)
+		return command_fail(COMMAND_FAILED, "%s: %s", past.own, strerror(-past.own_rc));
+	if (past.system_rc && past.system_rc != -ENOENT)
+		command_fail(0, "%s: %s", past.system, strerror(-past.system_rc));
+	if (past.own_rc && past.system_rc)
 		return command_fail(COMMAND_FAILED, "no run is recorded yet: there is no %s",
-			length ? own : "state folder (HOME and HEARTH_STATE_DIR are not set)");
+			*past.own ? past.own
+				  : "state folder (HOME and HEARTH_STATE_DIR are not set)");
 	return 0;
 }
 
@@ -89,28 +78,22 @@ static int load_all(int count, char **paths, struct run_log *log)
 	return 0;
 }
 
-/* What was learned, where that can be read: it says why guesses went wrong. */
-static void load_profiles(struct profiles *ret_profiles)
-{
-	char folder[PATH_MAX + sizeof("/profiles")];
-	struct settings settings;
-
-	settings_read(&settings);
-	if (state_dir_path(&settings, folder, PATH_MAX))
-		return;
-	strcat(folder, "/profiles");
-	profiles_load(folder, false, ret_profiles);
-}
-
 static int print_log(const struct run_log *log, unsigned wanted, bool is_json)
 {
 	size_t first = wanted && log->count > wanted ? log->count - wanted : 0;
 	struct profiles profiles = {0};
+	struct settings settings;
 	bool is_next = false;
+	json_t *json;
 
-	if (is_json)
-		return command_print_json(show_json(log, first), stdout);
-	load_profiles(&profiles);
+	settings_read(&settings);
+	past_load_profiles(&settings, &profiles);
+	if (is_json) {
+		json = show_json(log, first);
+		warn_add_json(json, log, first, &profiles);
+		profiles_done(&profiles);
+		return command_print_json(json, stdout);
+	}
 	for (size_t i = first; i < log->count; i++) {
 		if (restarts_has_later(log, i))
 			continue;
@@ -119,7 +102,7 @@ static int print_log(const struct run_log *log, unsigned wanted, bool is_json)
 		is_next = true;
 		restarts_print(log, first, i, stdout);
 		show_run(&log->runs[i], stdout);
-		warnings_print(log, i, &profiles, stdout);
+		warn_print(log, i, &profiles, stdout);
 	}
 	profiles_done(&profiles);
 	if (fflush(stdout))
@@ -145,12 +128,12 @@ static int clear_history(void)
 	if (!rc)
 		rc = history_clear(own);
 	if (rc && rc != -ENOENT)
-		return command_fail(COMMAND_FAILED, "%s/" HISTORY_NAME ": %s", own, strerror(-rc));
-	snprintf(system, sizeof(system), SYSTEM_HISTORY "/%u", (unsigned)getuid());
+		return command_fail(COMMAND_FAILED, "%s/" PAST_HISTORY ": %s", own, strerror(-rc));
+	snprintf(system, sizeof(system), PAST_SYSTEM "/%u", (unsigned)getuid());
 	rc = history_clear(system);
 	if (rc && rc != -ENOENT)
 		return command_fail(
-			COMMAND_FAILED, "%s/" HISTORY_NAME ": %s", system, strerror(-rc));
+			COMMAND_FAILED, "%s/" PAST_HISTORY ": %s", system, strerror(-rc));
 	return COMMAND_OK;
 }
 

@@ -12,9 +12,12 @@
 #include "launch/scratch.h"
 #include "launch/wrap.h"
 #include "options.h"
+#include "past.h"
+#include "report/findings.h"
 #include "report/load.h"
 #include "report/show.h"
 #include "spare/adopt.h"
+#include "warn.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -28,6 +31,13 @@ struct request {
 	bool is_report, is_json, is_eager, is_spare;
 	const char *task, *log;
 	char **words;
+};
+
+/* What is known before the program runs, and is said below its report. */
+struct standing {
+	struct settings settings;
+	bool has_no_broker;
+	char why[SPAWN_WHY_SIZE]; /* then: the reason */
 };
 
 /* The log that --report reads: the user's, what it is added by this run, or one of our own. */
@@ -155,24 +165,78 @@ static void complete(struct run_log *runs, const struct child_end *end)
 	}
 }
 
-static void print_runs(const struct request *request, const struct run_log *runs)
+/* What stood in Hearth's way altogether. */
+static void find_standing(const struct standing *standing, struct findings *findings)
 {
-	if (request->is_json) {
-		command_print_json(show_json(runs, 0), stderr);
-		return;
+	if (!standing->settings.is_on) {
+		findings_add(findings, "off", SEVERITY_WARNING,
+			"HEARTH=0: Hearth is switched off, and nothing was recorded");
+		findings_remedy(findings, "unset HEARTH");
+	} else if (standing->has_no_broker) {
+		findings_add(findings, "broker", SEVERITY_WARNING,
+			"no broker could be started, so nothing is kept warm: %s", standing->why);
+		findings_remedy(findings, "`hearth doctor` says what it looks at");
 	}
-	if (!runs->count)
-		command_fail(0, "%s: no CUDA call was seen; `hearth doctor` may say why",
-			request->words[0]);
-	for (size_t i = 0; i < runs->count; i++) {
-		fputc('\n', stderr);
-		show_run(&runs->runs[i], stderr);
-	}
-	if (runs->damaged)
-		command_fail(0, "%zu damaged lines were skipped", runs->damaged);
 }
 
-static int run_and_report(const struct request *request)
+static void print_text(const struct request *request, const struct standing *standing,
+	const struct run_log *log, size_t first, const struct findings *findings)
+{
+	struct profiles profiles = {0};
+
+	past_load_profiles(&standing->settings, &profiles);
+	for (size_t i = first; i < log->count; i++) {
+		fputc('\n', stderr);
+		show_run(&log->runs[i], stderr);
+		warn_print(log, i, &profiles, stderr);
+	}
+	profiles_done(&profiles);
+	findings_print_warnings(findings, stderr);
+	if (first == log->count && standing->settings.is_on)
+		command_fail(0, "%s: no CUDA call was seen; `hearth doctor` may say why",
+			request->words[0]);
+	if (log->damaged)
+		command_fail(0, "%zu damaged lines were skipped", log->damaged);
+}
+
+static void print_json(const struct standing *standing, const struct run_log *log, size_t first,
+	const struct findings *findings)
+{
+	json_t *json = show_json(log, first);
+	struct profiles profiles = {0};
+
+	past_load_profiles(&standing->settings, &profiles);
+	warn_add_json(json, log, first, &profiles);
+	json_object_set_new(json, "warnings", warn_to_json(findings));
+	profiles_done(&profiles);
+	command_print_json(json, stderr);
+}
+
+/* Some warnings are about what a program does in each run: so the runs before are looked at too.
+ * Shows what was there before `began_us` not at all, whatever it is. */
+static void print_runs(const struct request *request, const struct standing *standing,
+	uint64_t began_us, struct run_log *runs)
+{
+	struct findings findings = {0};
+	struct run_log log = {0};
+	struct past past;
+	size_t first;
+
+	past_load(&standing->settings, &log, &past);
+	run_log_drop_from(&log, began_us);
+	log.damaged = 0; /* `hearth report` says so */
+	first = log.count;
+	run_log_append(&log, runs);
+	find_standing(standing, &findings);
+	if (request->is_json)
+		print_json(standing, &log, first, &findings);
+	else
+		print_text(request, standing, &log, first, &findings);
+	findings_done(&findings);
+	run_log_done(&log);
+}
+
+static int run_and_report(const struct request *request, const struct standing *standing)
 {
 	struct child_options options = {.stdin_fd = -1,
 		.stdout_fd = -1,
@@ -202,7 +266,7 @@ static int run_and_report(const struct request *request)
 	if (load_rc && load_rc != -ENOENT)
 		command_fail(0, "%s: %s", log.path, strerror(-load_rc));
 	complete(&runs, &end);
-	print_runs(request, &runs);
+	print_runs(request, standing, log.began_us, &runs);
 	run_log_done(&runs);
 	child_mirror(end.status);
 }
@@ -227,7 +291,8 @@ static void tell_other_driver(const struct settings *settings)
 
 static int run(int argc, char **argv)
 {
-	struct settings settings;
+	struct standing standing = {0};
+	struct settings *settings = &standing.settings;
 	struct request request;
 	int rc = parse(argc, argv, &request);
 
@@ -239,16 +304,20 @@ static int run(int argc, char **argv)
 	rc = set_environment(&request);
 	if (rc)
 		return rc;
-	settings_read(&settings);
+	settings_read(settings);
 	/* Without a broker the program is as well off as without Hearth: no reason to fail. */
-	if (settings.is_on && broker_spawn(&settings, NULL) == SPAWN_RUNNING)
-		tell_other_driver(&settings);
+	if (settings->is_on) {
+		rc = broker_spawn(settings, NULL, standing.why);
+		standing.has_no_broker = rc && rc != SPAWN_RUNNING;
+		if (rc == SPAWN_RUNNING)
+			tell_other_driver(settings);
+	}
 	if (request.is_report)
-		return run_and_report(&request);
+		return run_and_report(&request, &standing);
 	if (request.is_eager)
 		wrap_set_eager();
-	if (request.is_spare && settings.is_on) {
-		log_set_level(settings.log_level);
+	if (request.is_spare && settings->is_on) {
+		log_set_level(settings->log_level);
 		spare_adopt(request.words);
 	}
 	execvp(request.words[0], request.words);

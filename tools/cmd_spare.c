@@ -70,7 +70,7 @@ static int prepare(char **words, struct start_request *request)
 		return command_fail(COMMAND_FAILED, "%s", error.text);
 	settings_read(&settings);
 	if (settings.is_on)
-		broker_spawn(&settings, NULL);
+		broker_spawn(&settings, NULL, NULL);
 	words = words[0] ? words : python;
 	rc = command_line_read(words, &request->line);
 	if (!rc)

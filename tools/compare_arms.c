@@ -161,6 +161,7 @@ int arms_open(
 	struct arms *arms = ret_arms;
 	struct keeper_status status;
 	struct wrap_error error;
+	char why[SPAWN_WHY_SIZE];
 	int rc;
 
 	*arms = (struct arms){.words = words, .output = -1, .errors = -1};
@@ -171,9 +172,9 @@ int arms_open(
 	arms->users_ctx = env_get(ENV_HEARTH_CTX);
 	if (wrap_find_library(sizeof(arms->library), arms->library, &error))
 		return command_fail(COMMAND_FAILED, "%s", error.text);
-	rc = broker_spawn(&arms->settings, NULL);
-	if (rc < 0)
-		return command_fail(COMMAND_FAILED, "starting hearthd: %s", strerror(-rc));
+	rc = broker_spawn(&arms->settings, NULL, why);
+	if (rc && rc != SPAWN_RUNNING)
+		return command_fail(COMMAND_FAILED, "no broker could be started: %s", why);
 	watch_signals();
 	rc = wait_for_broker(arms);
 	if (!rc)

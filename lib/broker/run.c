@@ -150,6 +150,7 @@ static void write_run(struct json_out *out, const struct client *client, enum ru
 	json_out_u64(out, "duration_us", now_realtime_us - start_us);
 	json_out_string(out, "exit", exit_names[how]);
 	json_out_u64(out, "devices", totals->device_count);
+	conditions_print(out, &totals->conditions);
 	if (totals->first_result_us)
 		json_out_u64(out, "first_result_us", totals->first_result_us);
 	else

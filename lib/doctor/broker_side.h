@@ -1,7 +1,7 @@
 /* The broker and its keeper, as a program started now would find them. */
 #pragma once
 
-#include "doctor/findings.h"
+#include "report/findings.h"
 
 /* Asks the broker, if there is one, for its status. Starts none. */
 void broker_side_examine(struct findings *findings);

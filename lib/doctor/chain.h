@@ -2,8 +2,8 @@
  * the next program would get. */
 #pragma once
 
-#include "doctor/findings.h"
 #include "doctor/scene.h"
+#include "report/findings.h"
 
 #include <linux/limits.h>
 

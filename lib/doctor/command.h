@@ -1,8 +1,8 @@
 /* Would libhearth.so get to see what a command does with the driver? */
 #pragma once
 
-#include "doctor/findings.h"
 #include "doctor/scene.h"
+#include "report/findings.h"
 
 /* Follows the words as the kernel and the usual wrappers would: PATH, scripts' first lines, env,
  * timeout, sudo and so on, down to the program, and judges that. Taken is what LD_PRELOAD holds

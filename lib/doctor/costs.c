@@ -1,46 +1,16 @@
 /* What the environment makes CUDA's start cost. Runs in the hearth tool; only looks. */
 #include "doctor/costs.h"
 
+#include "region/conditions.h"
+#include "report/causes.h"
+
 #include <jansson.h>
-#include <stdlib.h>
-#include <strings.h>
-
-/* The driver's own number of connections (CUDA programming guide, CUDA_DEVICE_MAX_CONNECTIONS). On
- * an H200 a context took 115 ms with 8, and 590 ms with 32. */
-#define DEFAULT_CONNECTIONS 8
-
-static void examine_loading(const struct scene *scene, struct findings *findings)
-{
-	const char *loading = scene->env[ENV_CUDA_MODULE_LOADING];
-
-	if (!loading || strcasecmp(loading, "EAGER"))
-		return;
-	findings_add(findings, "eager-loading", SEVERITY_WARNING,
-		"CUDA_MODULE_LOADING=%s: every kernel of every library is loaded at the start, "
-		"seconds of it with PyTorch",
-		loading);
-	findings_remedy(findings, "unset CUDA_MODULE_LOADING");
-}
-
-static void examine_connections(const struct scene *scene, struct findings *findings)
-{
-	const char *text = scene->env[ENV_CUDA_DEVICE_MAX_CONNECTIONS];
-	char *end;
-	long count = text ? strtol(text, &end, 10) : 0;
-
-	if (!text || end == text || count <= DEFAULT_CONNECTIONS)
-		return;
-	findings_add(findings, "connections", SEVERITY_WARNING,
-		"CUDA_DEVICE_MAX_CONNECTIONS=%s: each context makes so many, and takes that much "
-		"longer (with 32 some 5 times as long)",
-		text);
-	findings_remedy(findings, "unset it: the driver makes %d", DEFAULT_CONNECTIONS);
-}
 
 void costs_examine(const struct scene *scene, struct findings *findings)
 {
-	examine_loading(scene, findings);
-	examine_connections(scene, findings);
+	causes_add_loading(findings, conditions_is_eager(scene->env[ENV_CUDA_MODULE_LOADING]));
+	causes_add_connections(
+		findings, conditions_connections(scene->env[ENV_CUDA_DEVICE_MAX_CONNECTIONS]));
 }
 
 void costs_judge_devices(const char *status, const char *visible, struct findings *findings)

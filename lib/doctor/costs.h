@@ -1,8 +1,8 @@
 /* Settings of the driver's that make CUDA start slowly, and are often forgotten. */
 #pragma once
 
-#include "doctor/findings.h"
 #include "doctor/scene.h"
+#include "report/findings.h"
 
 /* Eager loading; more connections than the driver makes by itself. */
 void costs_examine(const struct scene *scene, struct findings *findings);

@@ -18,6 +18,7 @@
 #define VERSION_SIZE 32
 #define TEXT_SIZE 4096
 #define SMI_TIMEOUT_MS 5000
+#define MODES_SIZE 512
 
 static bool has_sign(const struct scene *scene)
 {
@@ -217,8 +218,19 @@ static void examine_nodes(const struct scene *scene, struct findings *findings)
 	}
 }
 
+struct modes {
+	char on[MODES_SIZE], off[MODES_SIZE]; /* " 0, 1": GPUs with persistence mode, and without */
+};
+
+static void list_gpu(char list[MODES_SIZE], const char *gpu)
+{
+	size_t length = strlen(list);
+
+	snprintf(list + length, MODES_SIZE - length, "%s %s", length ? "," : "", gpu);
+}
+
 /* "0, Enabled, Default" for each GPU. */
-static void examine_mode(char *line, struct findings *findings)
+static void examine_mode(char *line, struct modes *modes, struct findings *findings)
 {
 	char *gpu = strsep(&line, ","), *persistence = strsep(&line, ","),
 	     *compute = strsep(&line, ",");
@@ -227,15 +239,7 @@ static void examine_mode(char *line, struct findings *findings)
 		return;
 	persistence += strspn(persistence, " ");
 	compute += strspn(compute, " ");
-	if (!strcmp(persistence, "Enabled")) {
-		findings_add(findings, "persistence", SEVERITY_OK, "on for GPU %s", gpu);
-	} else {
-		findings_add(findings, "persistence", SEVERITY_NOTE,
-			"%s for GPU %s: the driver forgets it when its last user leaves; hearthd's "
-			"keeper holds it meanwhile",
-			strcmp(persistence, "Disabled") ? persistence : "off", gpu);
-		findings_remedy(findings, "as root: nvidia-smi -pm 1, or run nvidia-persistenced");
-	}
+	list_gpu(strcmp(persistence, "Enabled") ? modes->off : modes->on, gpu);
 	if (!strncmp(compute, "Exclusive", 9) || !strcmp(compute, "Prohibited")) {
 		findings_add(findings, "compute-mode", SEVERITY_WARNING,
 			"GPU %s is in mode %s: hearthd keeps none of it warm", gpu, compute);
@@ -243,35 +247,51 @@ static void examine_mode(char *line, struct findings *findings)
 	}
 }
 
-static void examine_persistence(const struct scene *scene, struct findings *findings)
+static void say_persistence(const struct modes *modes, struct findings *findings)
+{
+	if (*modes->on)
+		findings_add(findings, "persistence", SEVERITY_OK, "on for GPU%s", modes->on);
+	if (!*modes->off)
+		return;
+	findings_add(findings, "persistence", SEVERITY_WARNING,
+		"persistence mode is off for GPU%s: the driver forgets it when its last user "
+		"leaves; hearthd's keeper holds it meanwhile",
+		modes->off);
+	findings_remedy(findings, "as root: nvidia-smi -pm 1, or run nvidia-persistenced");
+}
+
+void machine_ask_modes(const char *nvidia_smi, struct findings *findings)
 {
 	char text[TEXT_SIZE], *rest = text, *line;
-	const char *command[] = {scene->nvidia_smi,
-		"--query-gpu=index,persistence_mode,compute_mode", "--format=csv,noheader", NULL};
-	int rc;
+	struct modes modes = {0};
+	const char *command[] = {nvidia_smi, "--query-gpu=index,persistence_mode,compute_mode",
+		"--format=csv,noheader", NULL};
+	int rc = inquire(command, SMI_TIMEOUT_MS, text, sizeof(text));
 
-	if (!scene_exists(scene, "/proc/driver/nvidia/version"))
-		return;
-	if (!scene->nvidia_smi) {
-		if (scene_exists(scene, "/run/nvidia-persistenced/socket"))
-			findings_add(findings, "persistence", SEVERITY_OK,
-				"nvidia-persistenced is running");
-		else
-			findings_add(findings, "persistence", SEVERITY_NOTE,
-				"not known: there is no nvidia-smi to ask");
-		return;
-	}
-	rc = inquire(command, SMI_TIMEOUT_MS, text, sizeof(text));
 	if (rc) {
-		findings_add(findings, "persistence", SEVERITY_NOTE, "not known: %s %s",
-			scene->nvidia_smi,
+		findings_add(findings, "persistence", SEVERITY_NOTE, "not known: %s %s", nvidia_smi,
 			rc == -ETIME ? "gave no answer within 5 s"
 			: rc > 0     ? "failed"
 				     : strerror(-rc));
 		return;
 	}
 	while ((line = strsep(&rest, "\n")))
-		examine_mode(line, findings);
+		examine_mode(line, &modes, findings);
+	say_persistence(&modes, findings);
+}
+
+static void examine_persistence(const struct scene *scene, struct findings *findings)
+{
+	if (!scene_exists(scene, "/proc/driver/nvidia/version"))
+		return;
+	if (scene->nvidia_smi)
+		machine_ask_modes(scene->nvidia_smi, findings);
+	else if (scene_exists(scene, "/run/nvidia-persistenced/socket"))
+		findings_add(findings, "persistence", SEVERITY_OK,
+			"nvidia-persistenced is running");
+	else
+		findings_add(findings, "persistence", SEVERITY_NOTE,
+			"not known: there is no nvidia-smi to ask");
 }
 
 void machine_examine(const struct scene *scene, struct findings *findings)

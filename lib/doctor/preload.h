@@ -1,8 +1,8 @@
 /* What a preload list (LD_PRELOAD, /etc/ld.so.preload) means for a program. */
 #pragma once
 
-#include "doctor/findings.h"
 #include "doctor/scene.h"
+#include "report/findings.h"
 
 enum preload_state {
 	PRELOAD_NONE,   /* libhearth.so is not in it */

@@ -2,8 +2,8 @@
  * reach libhearth.so? */
 #pragma once
 
-#include "doctor/findings.h"
 #include "doctor/scene.h"
+#include "report/findings.h"
 
 /* Whether exec of this file by the scene's user is "secure" (AT_SECURE): the loader then drops
  * LD_PRELOAD, also from the environment that its children inherit. ret_why is "setuid", "setgid" or

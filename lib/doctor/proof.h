@@ -1,10 +1,10 @@
 /* Is it proven that speculation can be undone on the machine's driver? */
 #pragma once
 
-#include "doctor/findings.h"
 #include "doctor/scene.h"
 #include "driver/build_id.h"
 #include "driver/verdict.h"
+#include "report/findings.h"
 
 #include <limits.h>
 

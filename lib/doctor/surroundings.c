@@ -2,6 +2,7 @@
 #include "doctor/surroundings.h"
 
 #include "doctor/machine.h"
+#include "report/causes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,21 +71,6 @@ static void examine_container(const struct scene *scene, struct findings *findin
 	}
 }
 
-/* The first of path's folders, from below, that exists. */
-static void nearest(const struct scene *scene, const char *path, char ret_folder[PATH_MAX])
-{
-	snprintf(ret_folder, PATH_MAX, "%s", path);
-	while (!scene_exists(scene, ret_folder)) {
-		char *slash = strrchr(ret_folder, '/');
-
-		if (!slash || slash == ret_folder) {
-			strcpy(ret_folder, "/");
-			return;
-		}
-		*slash = 0;
-	}
-}
-
 static bool is_overlay(const struct scene *scene, const char *path)
 {
 	int fd = scene_open(scene, path, O_PATH);
@@ -98,41 +84,33 @@ static bool is_overlay(const struct scene *scene, const char *path)
 	return yes;
 }
 
+static int ask_access(const void *context, const char *path, int mode)
+{
+	return scene_access(context, path, mode);
+}
+
 static void examine_cache(const struct scene *scene, struct findings *findings)
 {
-	const char *told = scene->env[ENV_CUDA_CACHE_PATH], *home = scene->env[ENV_HOME];
-	const char *disabled = scene->env[ENV_CUDA_CACHE_DISABLE];
-	char path[PATH_MAX], folder[PATH_MAX];
-	int rc;
+	const struct jit_cache_view view = {
+		.disabled = scene->env[ENV_CUDA_CACHE_DISABLE],
+		.path = scene->env[ENV_CUDA_CACHE_PATH],
+		.home = scene->env[ENV_HOME],
+		.access = ask_access,
+		.context = scene,
+	};
+	struct jit_cache_place place;
+	enum jit_cache cache = jit_cache_look(&view, &place);
 
-	if (disabled && strcmp(disabled, "0")) {
-		findings_add(findings, "jit-cache", SEVERITY_WARNING,
-			"off by CUDA_CACHE_DISABLE=%s: PTX is compiled anew in every process",
-			disabled);
-		findings_remedy(findings, "unset CUDA_CACHE_DISABLE");
+	causes_add_cache(findings, cache, &place);
+	if (cache != JIT_CACHE_GOOD)
 		return;
-	}
-	if (!told && !home) {
-		findings_add(findings, "jit-cache", SEVERITY_WARNING,
-			"HOME and CUDA_CACHE_PATH are unset: PTX may be compiled anew in every "
-			"process");
-		findings_remedy(findings, "set CUDA_CACHE_PATH to a folder that stays");
-		return;
-	}
-	snprintf(path, sizeof(path), "%s%s", told ? told : home, told ? "" : "/.nv/ComputeCache");
-	nearest(scene, path, folder);
-	rc = scene_access(scene, folder, W_OK | X_OK);
-	if (rc) {
-		findings_add(findings, "jit-cache", SEVERITY_WARNING,
-			"%s can't be written (%s: %s): PTX is compiled anew in every process", path,
-			folder, strerror(-rc));
-		findings_remedy(findings, "set CUDA_CACHE_PATH to a folder that can be written");
-	} else if (surroundings_container(scene) && is_overlay(scene, folder)) {
+	if (surroundings_container(scene) && is_overlay(scene, place.folder)) {
 		findings_add(findings, "jit-cache", SEVERITY_NOTE,
-			"%s is lost with the container: each new one compiles its PTX again", path);
+			"%s is lost with the container: each new one compiles its PTX again",
+			place.path);
 		findings_remedy(findings, "mount a volume there, or set CUDA_CACHE_PATH to one");
 	} else {
-		findings_add(findings, "jit-cache", SEVERITY_OK, "%s", path);
+		findings_add(findings, "jit-cache", SEVERITY_OK, "%s", place.path);
 	}
 }
 

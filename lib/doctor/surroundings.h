@@ -2,8 +2,8 @@
  */
 #pragma once
 
-#include "doctor/findings.h"
 #include "doctor/scene.h"
+#include "report/findings.h"
 
 /* "docker", "podman", "kubernetes", ...; NULL outside of containers. */
 const char *surroundings_container(const struct scene *scene);

@@ -8,6 +8,7 @@
 #include "preload/give_way.h"
 #include "preload/handlers.h"
 #include "preload/observe.h"
+#include "preload/under.h"
 
 #define NO_DEVICE (-1)
 
@@ -65,6 +66,7 @@ CUresult handle_cuInit(unsigned int flags)
 		note_warm(&call);
 	if (rc == CUDA_SUCCESS) {
 		note_devices();
+		under_note();
 		observe_init(claim == CLAIM_NOTHING ? clock_monotonic_us() - call.start_us
 						    : call.hidden_us);
 	}

@@ -9,6 +9,7 @@
 #include "preload/handlers.h"
 #include "preload/prefetch.h"
 #include "preload/record_images.h"
+#include "preload/under.h"
 
 #include <string.h>
 
@@ -22,8 +23,10 @@ static void describe_image(struct first_call *first, const void *image, bool is_
 	image_inspect(image, first_call_sm(first->device), &info);
 	first->size = info.size;
 	/* The driver's JIT cache answers in less. */
-	if (info.is_compiled && is_slow)
+	if (info.is_compiled && is_slow) {
 		first->how = HEARTH_JIT;
+		under_compiled();
+	}
 	loaded_file_name(image, first->object, sizeof(first->object));
 }
 

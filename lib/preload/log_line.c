@@ -141,6 +141,8 @@ void log_line_exit(const struct hearth_page *page)
 	json_out_u64(&out, "cuda_visible_us", totals.visible_us);
 	json_out_u64(&out, "cuda_hidden_us", totals.hidden_us);
 	json_out_u64(&out, "native_estimate_us", totals.visible_us + totals.hidden_us);
+	json_out_u64(&out, "devices", totals.device_count);
+	conditions_print(&out, &totals.conditions);
 	prefetch_counts(&asked, &adopted);
 	if (asked) {
 		json_out_u64(&out, "images_asked", asked);

@@ -139,5 +139,6 @@ void record_totals(const struct hearth_page *page, struct record_totals *ret_tot
 		totals.record_count = HEARTH_MAX_RECORDS;
 	if (totals.device_count > HEARTH_MAX_DEVICES)
 		totals.device_count = HEARTH_MAX_DEVICES;
+	conditions_get(page, &totals.conditions);
 	*ret_totals = totals;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "hearth/region.h"
+#include "region/conditions.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,6 +35,7 @@ struct record_totals {
 	uint64_t visible_us;
 	uint64_t hidden_us;
 	uint64_t lookup_us;
+	struct conditions conditions;
 };
 void record_totals(const struct hearth_page *page, struct record_totals *ret_totals);
 

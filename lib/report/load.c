@@ -103,8 +103,33 @@ static int add_record(struct run *run, const json_t *object, const struct run_re
 	return record->call && record->object && record->how ? LINE_OK : -ENOMEM;
 }
 
+/* What cannot be is not there. */
+static void read_conditions(const json_t *object, struct conditions *ret_conditions)
+{
+	struct conditions conditions = {.rank = CONDITIONS_NO_RANK};
+	const char *cache = text_or(object, "jit_cache", "");
+	uint64_t visible, connections;
+	int rank;
+
+	if (read_int(object, "rank", CONDITIONS_NO_RANK, &rank) && rank >= 0)
+		conditions.rank = rank;
+	if (read_count(object, "visible", 0, &visible) && visible <= UINT32_MAX)
+		conditions.visible = (uint32_t)visible;
+	if (read_count(object, "connections", 0, &connections) && connections <= UINT32_MAX)
+		conditions.connections = (uint32_t)connections;
+	conditions.is_eager = json_is_true(json_object_get(object, "eager"));
+	for (int i = JIT_CACHE_GOOD; i < JIT_CACHE_COUNT; i++)
+		if (!strcmp(cache, conditions_cache_name((enum jit_cache)i)))
+			conditions.cache = (enum jit_cache)i;
+	*ret_conditions = conditions;
+}
+
 static bool read_totals(const json_t *object, struct run *run)
 {
+	json_int_t devices = json_integer_value(json_object_get(object, "devices"));
+
+	run->devices = devices > 0 && devices <= MOST_DEVICES ? (unsigned)devices : 0;
+	read_conditions(json_object_get(object, "conditions"), &run->conditions);
 	return read_count(object, "duration_us", RUN_UNKNOWN, &run->duration_us) &&
 	       read_count(object, "first_result_us", RUN_UNKNOWN, &run->first_result_us) &&
 	       read_count(object, "cuda_visible_us", RUN_UNKNOWN, &run->visible_us) &&
@@ -131,7 +156,6 @@ static int read_run(const json_t *object, struct run_log *log)
 {
 	struct run checked = {0};
 	const json_t *records = json_object_get(object, "records"), *record;
-	json_int_t devices;
 	struct run *run;
 	uint64_t start_us;
 	size_t i;
@@ -144,8 +168,6 @@ static int read_run(const json_t *object, struct run_log *log)
 	if (!run)
 		return -ENOMEM;
 	read_totals(object, run);
-	devices = json_integer_value(json_object_get(object, "devices"));
-	run->devices = devices > 0 && devices <= MOST_DEVICES ? (unsigned)devices : 0;
 	run->is_ended = true;
 	json_array_foreach(records, i, record)
 	{

@@ -86,7 +86,8 @@ struct run *run_log_add(struct run_log *log)
 		.first_result_us = RUN_UNKNOWN,
 		.visible_us = RUN_UNKNOWN,
 		.hidden_us = RUN_UNKNOWN,
-		.native_us = RUN_UNKNOWN};
+		.native_us = RUN_UNKNOWN,
+		.conditions = {.rank = CONDITIONS_NO_RANK}};
 	return run;
 }
 
@@ -138,17 +139,42 @@ static void run_done(struct run *run)
 	free(run->exit);
 }
 
-void run_log_drop_before(struct run_log *log, uint64_t start_us)
+static void drop(struct run_log *log, uint64_t start_us, bool is_before)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < log->count; i++) {
-		if (log->runs[i].start_us < start_us)
+		if ((log->runs[i].start_us < start_us) == is_before)
 			run_done(&log->runs[i]);
 		else
 			log->runs[kept++] = log->runs[i];
 	}
 	log->count = kept;
+}
+
+void run_log_drop_before(struct run_log *log, uint64_t start_us)
+{
+	drop(log, start_us, true);
+}
+
+void run_log_drop_from(struct run_log *log, uint64_t start_us)
+{
+	drop(log, start_us, false);
+}
+
+void run_log_append(struct run_log *log, struct run_log *more)
+{
+	for (size_t i = 0; i < more->count; i++) {
+		struct run *run = run_log_add(log);
+
+		if (run)
+			*run = more->runs[i];
+		else
+			run_done(&more->runs[i]);
+	}
+	log->damaged += more->damaged;
+	free(more->runs);
+	*more = (struct run_log){0};
 }
 
 void run_log_done(struct run_log *log)

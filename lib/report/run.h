@@ -3,6 +3,8 @@
  * "call" lines and an "exit" line). Times are microseconds. */
 #pragma once
 
+#include "region/conditions.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +35,7 @@ struct run {
 	uint64_t hidden_us;
 	uint64_t native_us;
 	unsigned devices; /* visible to it; 0 = not known */
+	struct conditions conditions;
 	bool is_ended;
 	struct run_record *records;
 	size_t count, room;
@@ -64,7 +67,12 @@ struct run_record *run_add_record(struct run *run);
 /* Orders runs, and the records in each, by their beginning. */
 void run_log_sort(struct run_log *log);
 
-/* Forgets the runs that began before a moment (realtime). */
+/* Forgets the runs that began before a moment (realtime), or at it and after it. */
 void run_log_drop_before(struct run_log *log, uint64_t start_us);
+void run_log_drop_from(struct run_log *log, uint64_t start_us);
+
+/* The runs of `more` go to the end of the log; `more` is empty then. Without memory they are lost.
+ */
+void run_log_append(struct run_log *log, struct run_log *more);
 
 void run_log_done(struct run_log *log);

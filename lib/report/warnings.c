@@ -1,7 +1,8 @@
-/* Warnings below a run's table. Runs in `hearth report`. Must not warn about what happened once: a
+/* Warnings about a run. Pure; in tools only. Must not warn about what happened once: a
  * first run compiles its PTX, and any guess may be undone. */
 #include "report/warnings.h"
 
+#include "report/causes.h"
 #include "report/figure.h"
 
 #include <inttypes.h>
@@ -44,18 +45,18 @@ static unsigned count_how(const struct run_log *log, size_t at, const char *how)
 	return count;
 }
 
-static void warn_jit(const struct run_log *log, size_t at, FILE *to)
+static void warn_jit(const struct run_log *log, size_t at, struct findings *findings)
 {
 	char time[FIGURE_SIZE];
 	uint64_t us;
 
 	if (!is_how(&log->runs[at], "jit", &us) || count_how(log, at, "jit") < 2)
 		return;
-	fprintf(to,
-		"warning: PTX is compiled at every start, here for %s\n"
-		"  remedy: build for this GPU's architecture, or let the JIT cache keep it: "
-		"`hearth doctor` says whether it can\n",
-		figure_time(us, time));
+	findings_add(findings, "ptx-jit", SEVERITY_WARNING,
+		"PTX is compiled at every start, here for %s", figure_time(us, time));
+	findings_remedy(findings,
+		"build for this GPU's architecture, or let the JIT cache keep it: `hearth doctor` "
+		"says whether it can");
 }
 
 /* The first entry of that name: the latest learned. */
@@ -82,8 +83,8 @@ static const char *why_squashed(const struct profiles *profiles, const char *pro
 	return "its profile does not say; `hearth profile show` has what was learned";
 }
 
-static void warn_squashed(
-	const struct run_log *log, size_t at, const struct profiles *profiles, FILE *to)
+static void warn_squashed(const struct run_log *log, size_t at, const struct profiles *profiles,
+	struct findings *findings)
 {
 	const struct run *run = &log->runs[at];
 	unsigned count = count_how(log, at, "squashed");
@@ -91,29 +92,39 @@ static void warn_squashed(
 
 	if (!is_how(run, "squashed", &us) || count < OFTEN)
 		return;
-	fprintf(to,
-		"warning: what was done ahead had to be undone in %u of the latest runs: %s\n"
-		"  remedy: that, or HEARTH_SPECULATE=off for this program\n",
-		count, why_squashed(profiles, run->program));
+	findings_add(findings, "squashed", SEVERITY_WARNING,
+		"what was done ahead had to be undone in %u of the latest runs: %s", count,
+		why_squashed(profiles, run->program));
+	findings_remedy(findings, "that, or HEARTH_SPECULATE=off for this program");
 }
 
-static void warn_visible(const struct run *run, FILE *to)
+/* How long a cold cuInit took that is worth a word; 0 where there was none. */
+static uint64_t dear_init_us(const struct run *run)
+{
+	for (size_t i = 0; i < run->count; i++) {
+		const struct run_record *record = &run->records[i];
+
+		if (run_record_kind(record) == RUN_INIT && !strcmp(record->how, "cold") &&
+			record->visible_us >= DEAR_INIT_US)
+			return record->visible_us;
+	}
+	return 0;
+}
+
+static void warn_visible(const struct run *run, struct findings *findings)
 {
 	char time[FIGURE_SIZE];
 
-	for (size_t i = 0; run->devices > 1 && i < run->count; i++) {
-		const struct run_record *record = &run->records[i];
+	uint64_t us = dear_init_us(run);
 
-		if (run_record_kind(record) != RUN_INIT || strcmp(record->how, "cold") ||
-			record->visible_us < DEAR_INIT_US)
-			continue;
-		fprintf(to,
-			"warning: %u GPUs were visible, and cuInit took %s to bring them all up\n"
-			"  remedy: set CUDA_VISIBLE_DEVICES to those that it uses, or keep them "
-			"warm (hearth run, hearthd)\n",
-			run->devices, figure_time(record->visible_us, time));
+	if (run->devices < 2 || !us)
 		return;
-	}
+	findings_add(findings, "visible-gpus", SEVERITY_WARNING,
+		"%u GPUs were visible, and cuInit took %s to bring them all up", run->devices,
+		figure_time(us, time));
+	findings_remedy(findings,
+		"set CUDA_VISIBLE_DEVICES to those that it uses, or keep them warm (hearth run, "
+		"hearthd)");
 }
 
 /* The devices that it made contexts on, as bits. */
@@ -138,35 +149,62 @@ static bool ran_together(const struct run *a, const struct run *b)
 	       b->start_us < a->start_us + a->duration_us;
 }
 
-/* A rank is known by its siblings: processes of the same program at the same time, each with a GPU
- * of its own. */
-static void warn_rank(const struct run_log *log, size_t at, FILE *to)
+static uint64_t bit_of(int device)
 {
-	const struct run *run = &log->runs[at];
-	uint64_t mine = contexts_of(run), theirs = 0;
-
-	if (!(mine & (mine - 1)))
-		return; /* one at most */
-	for (size_t i = 0; i < log->count; i++) {
-		uint64_t others = contexts_of(&log->runs[i]);
-
-		if (ran_together(run, &log->runs[i]) && !(others & (others - 1)))
-			theirs |= others;
-	}
-	if (!(mine & theirs) || !(mine & ~theirs))
-		return;
-	fprintf(to,
-		"warning: it made a context on GPU %d too, where another process of the same "
-		"program works: some 500 MB and 0.1 s\n"
-		"  remedy: torch.cuda.set_device(LOCAL_RANK) before anything else, or one visible "
-		"GPU for each process\n",
-		__builtin_ctzll(mine & theirs));
+	return device >= 0 && device < MAX_DEVICES ? UINT64_C(1) << device : 0;
 }
 
-void warnings_print(const struct run_log *log, size_t at, const struct profiles *profiles, FILE *to)
+/* Do both number the same devices in the same way, and is each rank the number of one? */
+static bool are_ranks_devices(const struct run *a, const struct run *b)
 {
-	warn_jit(log, at, to);
-	warn_squashed(log, at, profiles, to);
-	warn_visible(&log->runs[at], to);
-	warn_rank(log, at, to);
+	return a->conditions.visible == b->conditions.visible && a->devices == b->devices &&
+	       a->conditions.rank < (int)a->devices && b->conditions.rank < (int)b->devices;
+}
+
+/* Ranks are what the launcher has said (LOCAL_RANK and the like). A second GPU may be a rank's own,
+ * where each has several: it is another's where that one works there. */
+static void warn_rank(const struct run_log *log, size_t at, struct findings *findings)
+{
+	const struct run *run = &log->runs[at];
+	int rank = run->conditions.rank;
+	uint64_t mine = contexts_of(run) & ~bit_of(rank);
+
+	for (size_t i = 0; rank >= 0 && mine && i < log->count; i++) {
+		const struct run *other = &log->runs[i];
+		int others = other->conditions.rank;
+
+		if (others < 0 || others == rank || !ran_together(run, other) ||
+			!are_ranks_devices(run, other) ||
+			!(mine & contexts_of(other) & bit_of(others)))
+			continue;
+		findings_add(findings, "rank", SEVERITY_WARNING,
+			"rank %d made a context on GPU %d, where rank %d works: some 500 MB and "
+			"0.1 s",
+			rank, others, others);
+		findings_remedy(findings,
+			"torch.cuda.set_device(LOCAL_RANK) before anything else, or one visible "
+			"GPU for each process");
+		return;
+	}
+}
+
+void warnings_find_habits(const struct run_log *log, size_t at, const struct profiles *profiles,
+	struct findings *findings)
+{
+	warn_jit(log, at, findings);
+	warn_squashed(log, at, profiles, findings);
+	warn_rank(log, at, findings);
+}
+
+void warnings_find_conditions(const struct run *run, struct findings *findings)
+{
+	causes_add_loading(findings, run->conditions.is_eager);
+	causes_add_connections(findings, run->conditions.connections);
+	causes_add_cache(findings, run->conditions.cache, NULL);
+	warn_visible(run, findings);
+}
+
+bool warnings_is_init_dear(const struct run *run)
+{
+	return dear_init_us(run);
 }

@@ -94,19 +94,80 @@ class Report(harness.SystemTest):
         self.assertEqual(self.report(run(1, warm, devices=8)), [])
         self.assertEqual(self.report(run(1, record("cuInit", visible_us=9000), devices=8)), [])
 
-    def rank(self, number, *devices, start=0):
-        made = [record("cuDevicePrimaryCtxRetain", device=device) for device in devices]
-        return run(number, *made, start=START.format(start))
+    def under(self, number=1, **conditions):
+        return run(number, record("cuInit", "warm"), conditions=conditions)
+
+    def test_eager_loading(self):
+        self.assert_one("CUDA_MODULE_LOADING=EAGER", self.under(eager=True))
+        self.assertEqual(self.report(self.under(eager=False)), [])
+
+    def test_connections(self):
+        self.assert_one("CUDA_DEVICE_MAX_CONNECTIONS=32", self.under(connections=32))
+        for count in (1, 8, None, -3, "32", 2**40):
+            self.assertEqual(self.report(self.under(connections=count)), [])
+
+    def test_a_jit_cache_that_keeps_nothing(self):
+        for cache, words in (("locked", "can't be written"), ("off", "CUDA_CACHE_DISABLE"),
+                             ("nowhere", "HOME and CUDA_CACHE_PATH are unset")):
+            self.assert_one(words, self.under(jit_cache=cache))
+        for cache in ("good", None, "", 3, "bogus"):
+            self.assertEqual(self.report(self.under(jit_cache=cache)), [])
+
+    def nvidia_smi(self, *lines):
+        """Stands for it; says what it is told, and notes that it was asked."""
+        tool = self.dir / "bin/nvidia-smi"
+        tool.parent.mkdir(exist_ok=True)
+        tool.write_text(f"#!/bin/sh\n>{self.dir}/asked\n" +
+                        "".join(f"echo '{line}'\n" for line in lines))
+        tool.chmod(0o755)
+        self.env["PATH"] = f"{tool.parent}:{self.env['PATH']}"
+
+    def test_persistence_mode(self):
+        self.nvidia_smi("0, Disabled, Default", "1, Disabled, Default", "2, Enabled, Default")
+        self.assert_one("persistence mode is off for GPU 0, 1:", run(1, record("cuInit")))
+        self.nvidia_smi("0, Enabled, Default")
+        self.assertEqual(self.report(run(1, record("cuInit"))), [])
+
+    def test_the_machine_is_asked_only_about_a_cuinit_that_took_long(self):
+        self.nvidia_smi("0, Disabled, Default")
+        self.assertEqual(self.report(run(1, record("cuInit", "warm")),
+                                     run(2, record("cuInit", visible_us=9000)), count=2), [])
+        self.assertFalse((self.dir / "asked").exists())
+
+    def rank(self, number, rank, *contexts, start=0, visible=None, devices=4):
+        made = [record("cuDevicePrimaryCtxRetain", device=device) for device in contexts]
+        return run(number, *made, start=START.format(start), devices=devices,
+                   conditions={"rank": rank, "visible": visible})
 
     def test_a_context_on_another_ranks_gpu(self):
-        self.assert_one("a context on GPU 0 too", self.rank(1, 0), self.rank(2, 2),
-                        self.rank(3, 1, 0))
+        for order in ((1, 0), (0, 1), (0,)):
+            self.assert_one("rank 1 made a context on GPU 0, where rank 0 works",
+                            self.rank(1, 0, 0), self.rank(2, 2, 2), self.rank(3, 1, *order))
 
-    def test_contexts_that_are_a_programs_own(self):
-        self.assertEqual(self.report(self.rank(1, 0), self.rank(2, 1)), [])
-        # One process on two GPUs; and two of them, one after the other.
-        self.assertEqual(self.report(self.rank(1, 0, 1)), [])
-        self.assertEqual(self.report(self.rank(1, 0, start=1), self.rank(2, 0, 1, start=5)), [])
+    def test_contexts_that_are_a_ranks_own(self):
+        for runs in (
+                # Each has one, and not all are where one would expect them.
+                (self.rank(1, 0, 0), self.rank(2, 1, 1)),
+                (self.rank(1, 0, 1), self.rank(2, 1, 0)),
+                # Each has two.
+                (self.rank(1, 0, 0, 1), self.rank(2, 1, 2, 3)),
+                # No launcher; one after the other.
+                (self.rank(1, None, 0), self.rank(2, None, 0, 1)),
+                (self.rank(1, 0, 0, start=1), self.rank(2, 1, 0, 1, start=5)),
+                # Each sees others, or one alone: 0 is not the same for them.
+                (self.rank(1, 0, 0, visible=1), self.rank(2, 1, 0, visible=2)),
+                (self.rank(1, 0, 0, devices=1), self.rank(2, 1, 0, devices=1))):
+            self.assertEqual(self.report(*runs), [])
+
+    def test_as_json(self):
+        path = self.dir / "runs.jsonl"
+        path.write_text(json.dumps(self.under(eager=True)) + "\n")
+        shown = self.run_program(harness.HEARTH, "report", "--json", path).stdout
+        (found,) = json.loads(shown)["runs"][0]["warnings"]
+        self.assertEqual((set(found), found["id"]), ({"id", "text", "remedy"}, "eager-loading"))
+        # What it prints it reads.
+        path.write_text(json.dumps(json.loads(shown)["runs"][0]) + "\n")
+        self.assertEqual(self.run_program(harness.HEARTH, "report", "--json", path).stdout, shown)
 
     def test_each_run_has_its_own(self):
         text = self.report(self.jit(1), self.jit(2), self.jit(3), count=3)
@@ -131,7 +192,7 @@ class Doctor(harness.SystemTest):
 
     def test_eager_loading(self):
         for value in ("EAGER", "eager"):
-            self.assertIn(value, self.assert_warned("eager-loading", CUDA_MODULE_LOADING=value))
+            self.assertIn("EAGER", self.assert_warned("eager-loading", CUDA_MODULE_LOADING=value))
         self.assert_silent("eager-loading", CUDA_MODULE_LOADING="LAZY")
         self.assert_silent("eager-loading")
 
@@ -162,6 +223,19 @@ class Doctor(harness.SystemTest):
             finally:
                 self.run_program(harness.HEARTH, "stop", env=env)
         self.assert_silent("visible-gpus")
+
+    def test_what_the_latest_run_shows(self):
+        folder = self.dir / "state/hearth"
+        folder.mkdir(parents=True)
+        jit = [record("cuInit"), record("cuModuleLoadData", "jit", 0, 2300000)]
+        runs = [run(1, *jit), run(2, *jit), run(3, record("cuInit"), program="other.py")]
+        (folder / "runs.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs[:2]))
+        self.assertEqual(self.assert_warned("ptx-jit"),
+                         "train.py: PTX is compiled at every start, here for 2300 ms")
+        (folder / "runs.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
+        self.assert_silent("ptx-jit")
+        done = self.run_program(harness.HEARTH, "doctor", "--", "python3", "dir/train.py")
+        self.assertIn(b"train.py: PTX is compiled at every start", done.stdout)
 
 
 if __name__ == "__main__":

@@ -70,16 +70,18 @@ TestSuite(doctor_machine, .init = make_root, .fini = remove_root);
 
 Test(doctor_machine, tells_the_persistence_mode_of_each_gpu)
 {
-	struct findings findings =
-		examine("#!/bin/sh\necho '0, Enabled, Default'\necho '1, Disabled, Default'\n");
+	struct findings findings = examine("#!/bin/sh\necho '0, Enabled, Default'\n"
+					   "echo '1, Disabled, Default'\n"
+					   "echo '2, Disabled, Default'\n");
 	const struct finding *first = findings_get(&findings, "persistence");
 
 	cr_assert_not_null(first);
 	cr_expect_eq(first[0].severity, SEVERITY_OK);
 	cr_expect_str_eq(first[0].text, "on for GPU 0");
-	cr_expect_eq(first[1].severity, SEVERITY_NOTE);
-	cr_expect_not_null(strstr(first[1].text, "off for GPU 1"));
+	cr_expect_eq(first[1].severity, SEVERITY_WARNING);
+	cr_expect_not_null(strstr(first[1].text, "off for GPU 1, 2:"));
 	cr_expect_not_null(strstr(first[1].remedy, "nvidia-smi -pm 1"));
+	cr_expect_eq(findings.items + findings.count - first, 2, "one warning for all of them");
 	cr_expect_null(findings_get(&findings, "compute-mode"));
 	findings_done(&findings);
 }

@@ -174,3 +174,37 @@ Test(record, hows_have_names)
 	cr_assert_null(record_how_name(HEARTH_JIT + 1));
 	cr_assert_eq(record_how_parse("lukewarm"), 0);
 }
+
+Test(record, conditions_come_back_and_what_cannot_be_is_not_there)
+{
+	const struct conditions put = {
+		.rank = 0, .visible = 7, .connections = 32, .is_eager = true};
+	struct conditions got;
+
+	conditions_get(&page, &got);
+	cr_expect(got.rank == CONDITIONS_NO_RANK && !got.is_eager && !got.cache);
+	conditions_put(&page, &put);
+	conditions_put_cache(&page, JIT_CACHE_LOCKED);
+	conditions_get(&page, &got);
+	cr_expect(got.rank == 0 && got.visible == 7 && got.connections == 32 && got.is_eager);
+	cr_expect_eq(got.cache, JIT_CACHE_LOCKED);
+	page.rank = UINT32_MAX;
+	page.jit_cache = JIT_CACHE_COUNT;
+	conditions_get(&page, &got);
+	cr_expect(got.rank == CONDITIONS_NO_RANK && got.cache == JIT_CACHE_UNKNOWN);
+}
+
+Test(record, conditions_are_read_as_the_driver_does)
+{
+	cr_expect(conditions_is_eager("EAGER") && conditions_is_eager("eager"));
+	cr_expect(!conditions_is_eager("LAZY") && !conditions_is_eager("") &&
+		  !conditions_is_eager(NULL));
+	cr_expect_eq(conditions_connections("32"), 32);
+	for (const char **text = (const char *[]){"", "many", "-1", "99999999999999999999", NULL};
+		*text; text++)
+		cr_expect_eq(conditions_connections(*text), 0, "%s", *text);
+	cr_expect_eq(conditions_connections(NULL), 0);
+	cr_expect_eq(conditions_visible(NULL), 0);
+	cr_expect(
+		conditions_visible("0,1") && conditions_visible("0,1") != conditions_visible("1"));
+}

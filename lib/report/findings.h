@@ -1,4 +1,4 @@
-/* What `hearth doctor` found, in the order in which it looked. */
+/* What was found by who looked for what is wrong, in the order in which it looked. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,7 +37,10 @@ void findings_done(struct findings *findings);
 /* Aligned lines for people: severity, id, text; a remedy on a line of its own. */
 void findings_print(const struct findings *findings, FILE *out);
 
-/* The same as one JSON object on one line: {"v":1,"command":...,"intercepted":...,"worst":...,
+/* "warning: TEXT", and "  remedy: TEXT" below it, for each finding that is a warning or worse. */
+void findings_print_warnings(const struct findings *findings, FILE *out);
+
+/* All as one JSON object on one line: {"v":1,"command":...,"intercepted":...,"worst":...,
  * "findings":[{"id","severity","text","remedy"}]}. command NULL: there was none, and "intercepted"
  * is null. Returns 0 or -ENOMEM. */
 int findings_print_json(

@@ -1,6 +1,6 @@
 /* Findings for scripts. Runs in the hearth tool. */
 #include "base/json_out.h"
-#include "doctor/findings.h"
+#include "report/findings.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The list of findings and how people see it. Runs in the hearth tool. */
-#include "doctor/findings.h"
+#include "report/findings.h"
 
 #include "base/array.h"
 #include "base/utf8.h"
@@ -123,4 +123,22 @@ void findings_print(const struct findings *findings, FILE *out)
 	}
 	if (findings->is_short)
 		fputs("memory ran out: some findings are missing\n", out);
+}
+
+void findings_print_warnings(const struct findings *findings, FILE *out)
+{
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct finding *finding = &findings->items[i];
+
+		if (finding->severity < SEVERITY_WARNING)
+			continue;
+		fputs("warning: ", out);
+		print_safe(finding->text, out);
+		fputc('\n', out);
+		if (!finding->remedy)
+			continue;
+		fputs("  remedy: ", out);
+		print_safe(finding->remedy, out);
+		fputc('\n', out);
+	}
 }
