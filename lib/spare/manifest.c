@@ -2,7 +2,11 @@
  * which no program can set back. */
 #include "spare/manifest.h"
 
+#include "base/settings.h"
+#include "base/state_dir.h"
+
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -68,25 +72,44 @@ static int read_names(int fd, char **ret_names, size_t *ret_size)
 	return 0;
 }
 
+/* What Hearth has learned changes with every run, and is checked by its content where it is used.
+ */
+static bool is_below(const char *folder, const char *name)
+{
+	size_t length = strlen(folder);
+
+	return length && !strncmp(name, folder, length) && name[length] == '/';
+}
+
 int manifest_take(int fd, const struct timespec *start, struct manifest *ret_manifest,
 	char ret_name[PATH_MAX])
 {
 	struct manifest manifest = {0};
+	char learned[PATH_MAX] = "";
+	struct settings settings;
 	size_t size = 0, count = 0;
+	const char *end;
 	int rc = read_names(fd, &manifest.names, &size);
 
 	if (rc)
 		return rc;
+	settings_read(&settings);
+	if (state_dir_path(&settings, learned, sizeof(learned)))
+		learned[0] = '\0';
+	end = manifest.names + size;
 	for (size_t i = 0; i < size; i++)
 		count += !manifest.names[i];
 	manifest.entries = calloc(count + 1, sizeof(*manifest.entries));
 	if (!manifest.entries)
 		rc = -ENOMEM;
-	for (char *name = manifest.names; !rc && manifest.count < count; name += strlen(name) + 1) {
-		struct manifest_entry *entry = &manifest.entries[manifest.count++];
+	for (char *name = manifest.names; !rc && name < end; name += strlen(name) + 1) {
+		struct manifest_entry *entry = &manifest.entries[manifest.count];
 		static const char gone[] = " (deleted)";
 		size_t length = strlen(name);
 
+		if (is_below(learned, name))
+			continue;
+		manifest.count++;
 		entry->name = name;
 		look(entry);
 		if (in_us(&entry->changed) > in_us(start) - TICK_US ||
