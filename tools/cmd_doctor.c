@@ -7,9 +7,11 @@
 #include "doctor/command.h"
 #include "doctor/costs.h"
 #include "doctor/machine.h"
+#include "doctor/mps_side.h"
 #include "doctor/preload.h"
 #include "doctor/proof.h"
 #include "doctor/surroundings.h"
+#include "driver/mps_code.h"
 #include "options.h"
 #include "past.h"
 #include "prove.h"
@@ -25,7 +27,8 @@ static const char *const places[] = {"/usr/lib/hearth/libhearth.so",
 #define PLACES (sizeof(places) / sizeof(places[0]))
 
 struct request {
-	bool is_json, is_proof;
+	bool is_json, is_proof, is_mps;
+	unsigned code; /* of MPS's; 0: none was asked about */
 	const char *root;
 	char **words; /* the command; empty where there is none */
 };
@@ -35,7 +38,13 @@ static int parse(int argc, char **argv, struct request *ret_request)
 	struct request request = {0};
 	const struct option_row rows[] = {{.name = "json", .flag = &request.is_json},
 		{.name = "root", .text = &request.root},
-		{.name = "prove", .flag = &request.is_proof}, {0}};
+		{.name = "prove", .flag = &request.is_proof},
+		{.name = "mps", .flag = &request.is_mps},
+		{.name = "code",
+			.number = &request.code,
+			.least = MPS_CODE_FIRST,
+			.most = MPS_CODE_LAST},
+		{0}};
 	int status = options_take(
 		&command_doctor, rows, WORDS_MAYBE_PROGRAM, argc, argv, &request.words);
 
@@ -45,6 +54,13 @@ static int parse(int argc, char **argv, struct request *ret_request)
 		return command_fail(COMMAND_USAGE,
 			"doctor: --prove is about this machine: '%s' is not expected",
 			request.root ? "--root" : *request.words);
+	request.is_mps |= request.code != 0;
+	if (request.is_mps && (request.root || request.is_proof || *request.words))
+		return command_fail(COMMAND_USAGE,
+			"doctor: --mps is about this machine alone: '%s' is not expected",
+			request.root       ? "--root"
+			: request.is_proof ? "--prove"
+					   : *request.words);
 	*ret_request = request;
 	return OPTIONS_TAKEN;
 }
@@ -103,7 +119,13 @@ static int examine(const struct request *request, struct scene *scene, struct fi
 	/* What another root holds is not run here. */
 	if (scene_is_machine(scene) && scene_find_program(scene, "nvidia-smi", smi))
 		scene->nvidia_smi = smi;
+	if (request->code)
+		return mps_side_explain(request->code, findings);
 	machine_examine(scene, findings);
+	if (request->is_mps) {
+		mps_side_examine(scene, findings);
+		return 0;
+	}
 	surroundings_examine(scene, findings);
 	if (scene_is_machine(scene)) {
 		proof_examine(scene, findings);
@@ -154,7 +176,8 @@ static int run(int argc, char **argv)
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.arguments = "[--json] [--prove | --root DIR] [-- PROGRAM [ARGUMENT...]]",
+	.arguments =
+		"[--json] [--prove | --mps [--code N] | --root DIR] [-- PROGRAM [ARGUMENT...]]",
 	.summary = "Say whether a program would be intercepted, and what is wrong",
 	.help = "Looks at the driver, the device nodes, the JIT cache, the container, the broker "
 		"and\n"
@@ -166,6 +189,9 @@ const struct command command_doctor = {
 		"  --prove     prove now that what is done ahead can be undone with this machine's "
 		"driver,\n"
 		"              in processes of its own, and store that (some seconds)\n"
+		"  --mps       what a program meets that comes to CUDA MPS now, why, and what "
+		"mends it\n"
+		"  --code N    what one of MPS's codes means, 805 to 810\n"
 		"  --root DIR  look at the machine or image unpacked below DIR, not at this one\n"
 		"\n"
 		"The exit status is 0 where PROGRAM would be intercepted (without PROGRAM: where\n"

@@ -10,13 +10,13 @@
 #include "mps/state.h"
 #include "mps/supervise.h"
 #include "mps_tell.h"
+#include "mps_wish.h"
 #include "options.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,21 +27,22 @@
 #define REPORT_SIZE 512
 
 struct request {
-	bool is_system, is_json, is_forced, is_docker, is_compose;
-	const char *memory, *threads, *device;
+	bool is_json, is_forced, is_docker, is_compose;
+	struct mps_wish wish;
 	unsigned end, lines;
 	char **words; /* the first names what is to be done */
 };
 
 static int parse(int argc, char **argv, struct request *ret_request)
 {
-	struct request request = {.lines = 20, .device = "0"};
-	const struct option_row rows[] = {{.name = "system", .flag = &request.is_system},
+	struct request request = {.lines = 20, .wish.device = "0"};
+	const struct option_row rows[] = {{.name = "system", .flag = &request.wish.is_system},
 		{.name = "json", .flag = &request.is_json},
 		{.name = "force", .flag = &request.is_forced},
-		{.name = "mem", .text = &request.memory},
-		{.name = "threads", .text = &request.threads},
-		{.name = "device", .text = &request.device},
+		{.name = "mem", .text = &request.wish.memory},
+		{.name = "threads", .text = &request.wish.threads},
+		{.name = "device", .text = &request.wish.device},
+		{.name = "users", .text = &request.wish.users},
 		{.name = "end", .number = &request.end, .least = 1, .most = 1u << 30},
 		{.name = "lines", .number = &request.lines, .least = 1, .most = MOST_LINES},
 		{.name = "docker", .flag = &request.is_docker},
@@ -63,7 +64,7 @@ static int find_target(const struct request *request, struct target *ret_target)
 {
 	int rc;
 
-	if (request->is_system) {
+	if (request->wish.is_system) {
 		rc = place_of(true, &ret_target->place);
 		ret_target->supervisor = rc ? 0 : place_holder(&ret_target->place);
 	} else {
@@ -88,51 +89,6 @@ static int find_running(const struct request *request, struct target *ret_target
 		return command_fail(COMMAND_FAILED,
 			"mps: no daemon of Hearth's runs; `hearth mps start` starts one");
 	return status;
-}
-
-static int take_limits(const struct request *request, json_t *limits)
-{
-	char memory[LIMIT_VALUE], *end;
-	unsigned percent;
-
-	if (strtoul(request->device, &end, 10) >= 64 || *end || end == request->device)
-		return command_fail(
-			COMMAND_USAGE, "--device: '%s' is no device's number", request->device);
-	if (request->memory && limit_parse_memory(request->memory, memory))
-		return command_fail(COMMAND_USAGE,
-			"--mem: '%s' is no amount such as 2GiB or 512MiB", request->memory);
-	if (request->threads && limit_parse_threads(request->threads, &percent))
-		return command_fail(COMMAND_USAGE, "--threads: '%s' is not from 1%% to 100%%",
-			request->threads);
-	if (request->threads)
-		json_object_set_new(limits, "threads", json_integer(percent));
-	if (request->memory) {
-		json_t *devices = json_object_get(limits, "memory");
-
-		if (!devices) {
-			devices = json_object();
-			json_object_set_new(limits, "memory", devices);
-		}
-		json_object_set_new(devices, request->device, json_string(memory));
-	}
-	return COMMAND_OK;
-}
-
-static int store_limits(const struct request *request, const struct place *place)
-{
-	json_t *limits = state_read(place, STATE_LIMITS);
-	int status, rc;
-
-	limits = limits ? limits : json_object();
-	status = take_limits(request, limits);
-	if (status) {
-		json_decref(limits);
-		return status;
-	}
-	rc = state_write(place, STATE_LIMITS, limits);
-	return rc ? command_fail(
-			    COMMAND_FAILED, "%s/" STATE_LIMITS ": %s", place->folder, strerror(-rc))
-		  : COMMAND_OK;
 }
 
 /* What the supervisor says once it is up, or of why it is not. */
@@ -160,7 +116,7 @@ static int start(const struct request *request)
 	struct supervise_plan plan;
 	int ends[2], status, rc;
 
-	rc = place_of(request->is_system, &target.place);
+	rc = place_of(request->wish.is_system, &target.place);
 	if (!rc)
 		rc = place_make(&target.place, path);
 	if (rc)
@@ -170,7 +126,9 @@ static int start(const struct request *request)
 	if (place_holder(&target.place))
 		return command_fail(
 			COMMAND_FAILED, "mps: a daemon runs already: `hearth mps status`");
-	status = store_limits(request, &target.place);
+	status = mps_wish_store_limits(&request->wish, &target.place);
+	if (!status)
+		status = mps_wish_store_users(&request->wish, &target.place);
 	if (status)
 		return status;
 	if (pipe2(ends, O_CLOEXEC))
@@ -314,8 +272,8 @@ static int limit(const struct request *request)
 
 	if (status)
 		return status;
-	if (request->memory || request->threads) {
-		status = store_limits(request, &target.place);
+	if (request->wish.memory || request->wish.threads) {
+		status = mps_wish_store_limits(&request->wish, &target.place);
 		if (status)
 			return status;
 		limits = state_read(&target.place, STATE_LIMITS);
@@ -410,6 +368,8 @@ const struct command command_mps = {
 		"  env          what a container needs to be a client\n"
 		"  --docker     as options of docker run\n"
 		"  --compose    as part of a compose file\n"
+		"  --users LIST whom root's --system daemon is for: names or numbers, with commas "
+		"(start)\n"
 		"  --system     the machine's daemon, at /run/hearth/mps, not the user's\n"
 		"  --json       status, clients and limit as JSON\n"
 		"\n"

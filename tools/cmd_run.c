@@ -11,6 +11,7 @@
 #include "launch/keeper_status.h"
 #include "launch/scratch.h"
 #include "launch/wrap.h"
+#include "mps/attach.h"
 #include "options.h"
 #include "past.h"
 #include "report/findings.h"
@@ -28,7 +29,8 @@
 #include <unistd.h>
 
 struct request {
-	bool is_report, is_json, is_eager, is_spare;
+	bool is_report, is_json, is_eager, is_spare, is_mps;
+	struct attach_wish mps;
 	const char *task, *log;
 	char **words;
 };
@@ -54,6 +56,10 @@ static int parse(int argc, char **argv, struct request *ret_request)
 		{.name = "json", .flag = &request.is_json},
 		{.name = "eager", .flag = &request.is_eager},
 		{.name = "spare", .flag = &request.is_spare},
+		{.name = "mps", .flag = &request.is_mps},
+		{.name = "mem", .text = &request.mps.memory},
+		{.name = "threads", .text = &request.mps.threads},
+		{.name = "priority", .text = &request.mps.priority},
 		{.name = "task", .text = &request.task}, {.name = "log", .text = &request.log},
 		{0}};
 	int status = options_take(&command_run, rows, WORDS_PROGRAM, argc, argv, &request.words);
@@ -289,6 +295,30 @@ static void tell_other_driver(const struct settings *settings)
 			reply.address.path, keeper_status_driver(&status), settings->driver);
 }
 
+/* The line that says why it runs without MPS comes before the program's own; one from inside it
+ * only where HEARTH_LOG_LEVEL asks, so that is set where nobody has. */
+static int attach(const struct request *request)
+{
+	char why[ATTACH_WHY];
+	int rc;
+
+	if (!request->is_mps)
+		return request->mps.memory || request->mps.threads || request->mps.priority
+			       ? command_fail(CHILD_OWN_ERROR,
+					 "--mem, --threads and --priority are MPS's: say --mps too")
+			       : 0;
+	rc = attach_prepare(&request->mps, why);
+	if (rc == -EINVAL)
+		return command_fail(CHILD_OWN_ERROR, "%s", why);
+	if (rc < 0)
+		return command_fail(CHILD_OWN_ERROR, "--mps: %s", strerror(-rc));
+	if (rc == ATTACH_PLAIN)
+		command_fail(0, "--mps: %s runs without MPS: %s", request->words[0], why);
+	else
+		setenv("HEARTH_LOG_LEVEL", "error", 0);
+	return 0;
+}
+
 static int run(int argc, char **argv)
 {
 	struct standing standing = {0};
@@ -312,6 +342,9 @@ static int run(int argc, char **argv)
 		if (rc == SPAWN_RUNNING)
 			tell_other_driver(settings);
 	}
+	rc = attach(&request);
+	if (rc)
+		return rc;
 	if (request.is_report)
 		return run_and_report(&request, &standing);
 	if (request.is_eager)
@@ -326,8 +359,8 @@ static int run(int argc, char **argv)
 
 const struct command command_run = {
 	.name = "run",
-	.arguments = "[--report] [--eager] [--spare] [--task NAME] [--log FILE] [--] PROGRAM "
-		     "[ARGUMENT...]",
+	.arguments = "[--report] [--eager] [--spare] [--task NAME] [--log FILE] [--mps] [--] "
+		     "PROGRAM [ARGUMENT...]",
 	.summary = "Run a program under Hearth",
 	.help = "Adds libhearth.so to LD_PRELOAD, after what is there, starts a broker if none "
 		"runs,\n"
@@ -342,6 +375,13 @@ const struct command command_run = {
 		"bytes)\n"
 		"  --log FILE   append records as JSON lines (HEARTH_LOG; %p is the pid, %h the "
 		"host)\n"
+		"  --mps        as a client of CUDA MPS (`hearth mps start`); where that cannot "
+		"be, "
+		"one line\n"
+		"               says why, and the program runs without\n"
+		"  --mem SIZE   MPS: GPU memory that it may take: 2GiB, 512MiB\n"
+		"  --threads PERCENT  MPS: the share of the GPU's threads that it may use: 50%\n"
+		"  --priority LEVEL   MPS: low or normal\n"
 		"\n"
 		"The exit status is the program's; 125 where Hearth itself failed, 126 where the\n"
 		"program could not be run, 127 where it was not found.\n",

@@ -74,6 +74,7 @@ static_assert(sizeof(struct hearth_region) == 128 + 64 * 128, "region layout v1"
 #define HEARTH_PAGE_EXITED 2u    /* the program came to its end by itself: totals are final */
 #define HEARTH_PAGE_TOOL 4u      /* an injected tool: pass-through and records only */
 #define HEARTH_PAGE_EAGER 8u     /* CUDA_MODULE_LOADING=EAGER at cuInit */
+#define HEARTH_PAGE_MPS 16u      /* the program is a client of MPS */
 
 struct hearth_page {
 	/* Written by the broker before the program sees the page. */
@@ -91,7 +92,7 @@ struct hearth_page {
 	uint64_t first_result_us;   /* since then, the first result of the GPU; 0 = none yet */
 	uint64_t visible_us;        /* totals of all records, also lost ones */
 	uint64_t hidden_us;
-	uint64_t lookup_us; /* first lookup of cuInit since start; 0 = not seen */
+	uint64_t lookup_us;       /* first lookup of cuInit since start; 0 = not seen */
 	uint32_t rank;            /* at cuInit: the launcher's on this host, and 1; 0 = none */
 	uint32_t visible_devices; /* a digest of CUDA_VISIBLE_DEVICES; 0 = unset */
 	uint32_t connections;     /* CUDA_DEVICE_MAX_CONNECTIONS; 0 = unset */

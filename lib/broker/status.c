@@ -126,6 +126,7 @@ static void write_client(struct json_out *out, const struct client *client)
 	json_out_string(out, "task", client->task);
 	write_time(out, "start", client->start_realtime_us);
 	json_out_bool(out, "uses_cuda", totals.flags & HEARTH_PAGE_USES_CUDA);
+	json_out_bool(out, "mps", totals.flags & HEARTH_PAGE_MPS);
 	json_out_u64(out, "records", totals.record_count);
 	json_out_u64(out, "visible_us", totals.visible_us);
 	json_out_u64(out, "hidden_us", totals.hidden_us);

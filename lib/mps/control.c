@@ -48,6 +48,7 @@ int control_find(const char *pipe, const char *log, struct control *ret_control)
 			if (length && *at == '/' && is_program(ret_control->program)) {
 				ret_control->pipe = pipe;
 				ret_control->log = log;
+				ret_control->limit_us = CONTROL_LIMIT_US;
 				return 0;
 			}
 		}
@@ -71,10 +72,11 @@ static char **make_environment(const struct control *control, char texts[2][PATH
 	if (!list)
 		return NULL;
 	snprintf(texts[0], PATH_MAX, "CUDA_MPS_PIPE_DIRECTORY=%s", control->pipe);
-	snprintf(texts[1], PATH_MAX, "CUDA_MPS_LOG_DIRECTORY=%s", control->log);
 	list[kept++] = texts[0];
-	if (control->log)
+	if (control->log) {
+		snprintf(texts[1], PATH_MAX, "CUDA_MPS_LOG_DIRECTORY=%s", control->log);
 		list[kept++] = texts[1];
+	}
 	return list;
 }
 
@@ -201,7 +203,7 @@ int control_ask(
 	va_start(words, format);
 	vsnprintf(command, sizeof(command), format, words);
 	va_end(words);
-	return control_run(control, NULL, command, CONTROL_LIMIT_US, ret_reply);
+	return control_run(control, NULL, command, control->limit_us, ret_reply);
 }
 
 int control_probe(const char *pipe)

@@ -13,7 +13,8 @@
 
 struct control {
 	char program[PATH_MAX];
-	const char *pipe, *log;
+	const char *pipe, *log; /* log may be NULL, where no daemon is started */
+	uint64_t limit_us;      /* of each command; CONTROL_LIMIT_US, or another */
 };
 
 /* Finds the program: in PATH, else where container toolkits mount it. 0, or -ENOENT. */

@@ -22,3 +22,4 @@ json_t *state_read(const struct place *place, const char *name);
 
 #define STATE_FILE "state"
 #define STATE_LIMITS "limits"
+#define STATE_USERS "users" /* the machine's: {"uids": [1000, 1001]}, whom it is for */

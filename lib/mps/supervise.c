@@ -98,14 +98,16 @@ static void put_off(struct supervisor *self)
 /* A daemon that nobody supervises, left by a supervisor that was killed, is taken over. */
 static int start_daemon(struct supervisor *self)
 {
-	static const char *const arguments[] = {"-d", NULL};
+	static const char *const own[] = {"-d", NULL};
+	static const char *const machine[] = {"-multiuser-server", "-d", NULL};
 	const struct control *control = &self->plan->control;
 	struct control_reply reply;
 	int rc;
 
 	self->daemon = daemon_pid(control->pipe);
 	if (!self->daemon) {
-		rc = control_run(control, arguments, NULL, START_LIMIT_US, &reply);
+		rc = control_run(control, self->plan->place->is_machine ? machine : own, NULL,
+			START_LIMIT_US, &reply);
 		if (rc || reply.exit) {
 			snprintf(self->why, sizeof(self->why), "%.120s: %.100s", control->program,
 				rc            ? strerror(-rc)

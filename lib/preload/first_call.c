@@ -6,6 +6,7 @@
 #include "base/at_start.h"
 #include "base/clock.h"
 #include "preload/log_line.h"
+#include "preload/mps.h"
 #include "preload/prefetch.h"
 #include "preload/start.h"
 #include "region/record.h"
@@ -208,6 +209,8 @@ static void publish(
 	record_name(&record, call->name, call->object);
 	record_write(page, &record);
 	log_line_call(&record);
+	if (rc != CUDA_SUCCESS)
+		mps_note_code(call->name, rc);
 }
 
 /* Claims the record: true for one thread, at the first success or the first failure before it. */

@@ -7,6 +7,7 @@
 #include "preload/first_call.h"
 #include "preload/give_way.h"
 #include "preload/handlers.h"
+#include "preload/mps.h"
 #include "preload/observe.h"
 #include "preload/under.h"
 
@@ -67,6 +68,7 @@ CUresult handle_cuInit(unsigned int flags)
 	if (rc == CUDA_SUCCESS) {
 		note_devices();
 		under_note();
+		mps_note_init();
 		observe_init(claim == CLAIM_NOTHING ? clock_monotonic_us() - call.start_us
 						    : call.hidden_us);
 	}

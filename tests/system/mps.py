@@ -21,7 +21,7 @@ def install(folder):
     folder.mkdir(mode=0o755)
     for name in NAMES:
         program = folder / name
-        program.write_text(f"#!{PYTHON}\n" + STANDIN.read_text())
+        program.write_text(f"#!{PYTHON} -SE\n" + STANDIN.read_text())
         program.chmod(0o755)
 
 
