@@ -17,7 +17,7 @@
 #define START_LIMIT_US 10000000
 #define LOOK_AGAIN_NS 20000000
 
-/* The program may be a script, whose name is then its interpreter's first argument. */
+/* The program may be a script, whose name then stands behind its interpreter and the options. */
 bool daemon_is(pid_t pid, const char *what)
 {
 	char path[64], text[PATH_MAX] = "", name[64];
@@ -31,7 +31,7 @@ bool daemon_is(pid_t pid, const char *what)
 	got = fread(text, 1, sizeof(text) - 1, file);
 	fclose(file);
 	snprintf(name, sizeof(name), PROGRAM "%s", what);
-	for (int word = 0; word < 2 && at < got; word++) {
+	for (int word = 0; word < 3 && at < got; word++) {
 		const char *base = strrchr(text + at, '/');
 
 		if (!strcmp(base ? base + 1 : text + at, name))
