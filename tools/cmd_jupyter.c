@@ -3,12 +3,16 @@
 #include "command.h"
 #include "launch/kernelspec.h"
 #include "options.h"
+#include "spare/imports.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* What a kernel's start takes its time for. */
+#define KERNEL_IMPORTS "ipykernel.kernelapp,ipykernel.ipkernel"
 
 static int find(const char *kernel, char ret_folder[PATH_MAX])
 {
@@ -36,7 +40,7 @@ static int tell(const char *what, const char *folder, int rc)
 	return fflush(stdout) ? COMMAND_FAILED : COMMAND_OK;
 }
 
-static int install(const char *folder)
+static int install(const char *folder, const char *imports)
 {
 	char self[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -45,7 +49,7 @@ static int install(const char *folder)
 	if (length < 0)
 		return command_fail(COMMAND_FAILED, "/proc/self/exe: %s", strerror(errno));
 	self[length] = '\0';
-	rc = kernelspec_wrap(folder, self);
+	rc = kernelspec_wrap(folder, self, imports);
 	return tell(rc == KERNELSPEC_SAME ? "starts its kernel under Hearth already"
 					  : "starts its kernel under Hearth from now on",
 		folder, rc);
@@ -61,8 +65,11 @@ static int uninstall(const char *folder)
 
 static int run(int argc, char **argv)
 {
-	const char *kernel = "python3";
-	const struct option_row rows[] = {{.name = "kernel", .text = &kernel}, {0}};
+	const char *kernel = "python3", *imports = NULL;
+	bool is_spare = false;
+	const struct option_row rows[] = {{.name = "kernel", .text = &kernel},
+		{.name = "spare", .flag = &is_spare}, {.name = "import", .text = &imports}, {0}};
+	char *names[IMPORTS_MOST + 1], all[2 * PATH_MAX];
 	char folder[PATH_MAX];
 	char **words;
 	int status = options_take(&command_jupyter, rows, WORDS_ANY, argc, argv, &words);
@@ -81,19 +88,32 @@ static int run(int argc, char **argv)
 		command_fail(0, "jupyter: '%s' is not expected", words[1]);
 		return command_usage(&command_jupyter);
 	}
+	if (imports && !is_spare)
+		return command_fail(COMMAND_USAGE, "--import: only with --spare");
+	if (imports_split(imports, names) || strlen(imports ? imports : "") > PATH_MAX)
+		return command_fail(COMMAND_USAGE, "--import: '%s' is no list of modules", imports);
+	snprintf(all, sizeof(all), KERNEL_IMPORTS "%s%s", imports && *imports ? "," : "",
+		imports ? imports : "");
 	status = find(kernel, folder);
 	if (status)
 		return status;
-	return !strcmp(words[0], "install") ? install(folder) : uninstall(folder);
+	return !strcmp(words[0], "install") ? install(folder, is_spare ? all : NULL)
+					    : uninstall(folder);
 }
 
 const struct command command_jupyter = {
 	.name = "jupyter",
-	.arguments = "install | uninstall [--kernel NAME]",
+	.arguments = "install [--spare [--import MODULE,...]] | uninstall [--kernel NAME]",
 	.summary = "Have a Jupyter kernel start under Hearth, or as before",
 	.help = "  install        wrap the kernelspec: its kernels start by `hearth run`\n"
 		"  uninstall      put back what was there\n"
 		"  --kernel NAME  which one (default: python3)\n"
+		"  --spare        restart its kernels by way of spares: beside each running one "
+		"waits "
+		"a\n"
+		"                 python that has imported what a kernel needs (`hearth spare "
+		"status`)\n"
+		"  --import MODULE,...  what else it has imported, as torch\n"
 		"\n"
 		"In reports the kernels of a notebook have its name for their task, and its "
 		"restarts are\n"

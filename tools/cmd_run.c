@@ -18,6 +18,8 @@
 #include "report/load.h"
 #include "report/show.h"
 #include "spare/adopt.h"
+#include "spare/imports.h"
+#include "spare/keep.h"
 #include "warn.h"
 
 #include <errno.h>
@@ -31,7 +33,8 @@
 struct request {
 	bool is_report, is_json, is_eager, is_spare, is_mps;
 	struct attach_wish mps;
-	const char *task, *log;
+	const char *task, *log, *keep;
+	char *imports[IMPORTS_MOST + 1]; /* of `keep` */
 	char **words;
 };
 
@@ -56,7 +59,7 @@ static int parse(int argc, char **argv, struct request *ret_request)
 		{.name = "json", .flag = &request.is_json},
 		{.name = "eager", .flag = &request.is_eager},
 		{.name = "spare", .flag = &request.is_spare},
-		{.name = "mps", .flag = &request.is_mps},
+		{.name = "keep", .text = &request.keep}, {.name = "mps", .flag = &request.is_mps},
 		{.name = "mem", .text = &request.mps.memory},
 		{.name = "threads", .text = &request.mps.threads},
 		{.name = "priority", .text = &request.mps.priority},
@@ -331,6 +334,11 @@ static int run(int argc, char **argv)
 	if (request.is_spare && (request.is_report || request.is_eager))
 		return command_fail(CHILD_OWN_ERROR, "--spare: not with --%s",
 			request.is_report ? "report" : "eager");
+	if (request.keep && !request.is_spare)
+		return command_fail(CHILD_OWN_ERROR, "--keep: only with --spare");
+	if (imports_split(request.keep, request.imports))
+		return command_fail(
+			CHILD_OWN_ERROR, "--keep: '%s' is no list of modules", request.keep);
 	rc = set_environment(&request);
 	if (rc)
 		return rc;
@@ -352,6 +360,9 @@ static int run(int argc, char **argv)
 	if (request.is_spare && settings->is_on) {
 		log_set_level(settings->log_level);
 		spare_adopt(request.words);
+		rc = request.keep ? spare_keep(request.words, request.imports) : 0;
+		if (rc)
+			log_info("no spare is kept: %s", strerror(-rc));
 	}
 	execvp(request.words[0], request.words);
 	return exec_failed(request.words[0], errno);
@@ -359,8 +370,9 @@ static int run(int argc, char **argv)
 
 const struct command command_run = {
 	.name = "run",
-	.arguments = "[--report] [--eager] [--spare] [--task NAME] [--log FILE] [--mps] [--] "
-		     "PROGRAM [ARGUMENT...]",
+	.arguments =
+		"[--report] [--eager] [--spare [--keep MODULE,...]] [--task NAME] [--log FILE] "
+		"[--mps] [--] PROGRAM [ARGUMENT...]",
 	.summary = "Run a program under Hearth",
 	.help = "Adds libhearth.so to LD_PRELOAD, after what is there, starts a broker if none "
 		"runs,\n"
@@ -371,6 +383,9 @@ const struct command command_run = {
 		"  --eager      do cuInit and a context ahead though nothing was learned yet\n"
 		"  --spare      by way of a waiting spare of its kind, if there is one (`hearth "
 		"spare`)\n"
+		"  --keep MODULE,...  where none waits, leave one with these imports for the next "
+		"start,\n"
+		"               as long as the process lives that has started this one\n"
 		"  --task NAME  a name for this run in reports (HEARTH_TASK; the broker keeps 63 "
 		"bytes)\n"
 		"  --log FILE   append records as JSON lines (HEARTH_LOG; %p is the pid, %h the "

@@ -11,6 +11,7 @@
 #include "report/table.h"
 #include "spare/folder.h"
 #include "spare/hold.h"
+#include "spare/imports.h"
 #include "spare/kind.h"
 #include "spare/packet.h"
 #include "spare/whose.h"
@@ -27,34 +28,15 @@
 #define MOST_SPARES 64
 #define MOST_IDLE_S (7 * 24 * 3600)
 #define DEFAULT_IDLE_S 3600
-#define MOST_IMPORTS 64
 #define REPORT_SIZE 1024
 #define NO_GPU UINT_MAX
 
 struct start_request {
 	unsigned count, idle_s, gpu;
-	char *imports[MOST_IMPORTS + 1];
+	char *imports[IMPORTS_MOST + 1];
 	struct command_line line;
 	struct text kind;
 };
-
-static int take_imports(const char *list, struct start_request *request)
-{
-	char *rest = strdup(list ? list : ""), *name;
-	size_t count = 0;
-
-	while (rest && (name = strsep(&rest, ","))) {
-		if (!*name && list && *list)
-			return command_fail(
-				COMMAND_USAGE, "--import: '%s' has an empty name", list);
-		if (*name == '-' || count == MOST_IMPORTS)
-			return command_fail(
-				COMMAND_USAGE, "--import: '%s' is no list of modules", list);
-		if (*name)
-			request->imports[count++] = name;
-	}
-	return COMMAND_OK;
-}
 
 /* The process is made what `hearth run` makes of itself before it runs a program. */
 static int prepare(char **words, struct start_request *request)
@@ -121,9 +103,9 @@ static int start(int argc, char **argv)
 
 	if (status != OPTIONS_TAKEN)
 		return status;
-	status = take_imports(imports, &request);
-	if (!status)
-		status = prepare(words, &request);
+	if (imports_split(imports, request.imports))
+		return command_fail(COMMAND_USAGE, "--import: '%s' is no list of modules", imports);
+	status = prepare(words, &request);
 	if (status)
 		return status;
 	plan = (struct spare_plan){.python = request.line.python,
@@ -134,6 +116,7 @@ static int start(int argc, char **argv)
 		.kind = request.kind.bytes,
 		.kind_size = request.kind.size,
 		.idle_s = request.idle_s,
+		.parent_fd = -1,
 		.page = {.device = -1,
 			.has_gpu = request.gpu != NO_GPU,
 			.gpu = (int)request.gpu,

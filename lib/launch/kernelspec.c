@@ -178,12 +178,19 @@ static json_t *first_word(const char *folder, const json_t *word)
 }
 
 /* The wrapped kernelspec's text, freed by the caller. */
-static int make_wrapped(const char *folder, const char *hearth, json_t *spec, char **ret_text)
+static int make_wrapped(
+	const char *folder, const char *hearth, const char *imports, json_t *spec, char **ret_text)
 {
 	json_t *argv = json_object_get(spec, "argv"), *metadata = json_object_get(spec, "metadata");
-	json_t *wrapped = json_pack("[s,s,s]", hearth, "run", "--"), *word;
+	json_t *wrapped = json_pack("[s,s]", hearth, "run"), *word;
 	size_t i;
 
+	if (imports) {
+		json_array_append_new(wrapped, json_string("--spare"));
+		json_array_append_new(wrapped, json_string("--keep"));
+		json_array_append_new(wrapped, json_string(imports));
+	}
+	json_array_append_new(wrapped, json_string("--"));
 	json_array_foreach(argv, i, word)
 		json_array_append_new(wrapped, i ? json_incref(word) : first_word(folder, word));
 	if (!json_is_object(metadata)) {
@@ -208,29 +215,53 @@ static bool is_spec(const json_t *spec)
 	return json_array_size(argv) && json_is_string(json_array_get(argv, 0));
 }
 
-int kernelspec_wrap(const char *folder, const char *hearth)
+/* The kernelspec as it was before us, and as it is where that is ours; both freed by the caller. */
+static int read_before(int folder, char **ret_text, size_t *ret_size, char **ret_ours)
 {
-	char *text = NULL, *wrapped = NULL;
+	char *text;
+	size_t size;
+	int rc = read_file(folder, KERNELSPEC_NAME, &text, &size);
+	json_t *spec = rc ? NULL : json_loadb(text, size, 0, NULL);
+
+	if (rc)
+		return rc;
+	if (is_ours(spec)) {
+		rc = read_file(folder, KERNELSPEC_BACKUP, ret_text, ret_size);
+		*ret_ours = text;
+	} else {
+		*ret_text = text;
+		*ret_size = size;
+	}
+	json_decref(spec);
+	return rc;
+}
+
+int kernelspec_wrap(const char *folder, const char *hearth, const char *imports)
+{
+	char *text = NULL, *wrapped = NULL, *is = NULL;
 	int fd = open_folder(folder), rc;
 	json_t *spec = NULL;
 	size_t size;
 
 	if (fd < 0)
 		return fd;
-	rc = read_file(fd, KERNELSPEC_NAME, &text, &size);
+	rc = read_before(fd, &text, &size, &is);
 	if (!rc) {
 		spec = json_loadb(text, size, 0, NULL);
-		rc = !is_spec(spec) ? -EPROTO : is_ours(spec) ? KERNELSPEC_SAME : 0;
+		rc = is_spec(spec) ? 0 : -EPROTO;
 	}
 	if (!rc)
-		rc = make_wrapped(folder, hearth, spec, &wrapped);
-	if (!rc)
+		rc = make_wrapped(folder, hearth, imports, spec, &wrapped);
+	if (!rc && is && !strcmp(is, wrapped))
+		rc = KERNELSPEC_SAME;
+	if (!rc && !is)
 		rc = write_file(fd, KERNELSPEC_BACKUP, text, size);
 	if (!rc)
 		rc = write_file(fd, KERNELSPEC_NAME, wrapped, strlen(wrapped));
 	json_decref(spec);
 	free(wrapped);
 	free(text);
+	free(is);
 	close(fd);
 	return rc;
 }

@@ -13,10 +13,11 @@
 int kernelspec_find(const char *name, char ret_folder[PATH_MAX]);
 
 /* Has the kernelspec in `folder` start its kernel by `hearth run`, and keeps the file as it was
- * beside it. Files are written beside their places and renamed. 0; KERNELSPEC_SAME where that is so
+ * beside it. With `imports`, "MODULE,...", it is started by way of a spare that has imported them.
+ * Files are written beside their places and renamed. 0; KERNELSPEC_SAME where that is so
  * already; -EPROTO where kernel.json is none; -errno. */
 #define KERNELSPEC_SAME 1
-int kernelspec_wrap(const char *folder, const char *hearth);
+int kernelspec_wrap(const char *folder, const char *hearth, const char *imports);
 
 /* Puts back what was there, byte for byte; where kernel.json has been written anew since, it stays,
  * and only what was kept goes. 0; KERNELSPEC_SAME where nothing was wrapped; -errno. */

@@ -158,14 +158,17 @@ static _Noreturn void loop(struct holder *holder)
 		bool can_idle = idle_us && holder->state == SPARE_READY;
 		struct pollfd polled[] = {{.fd = holder->python.control, .events = POLLIN},
 			{.fd = holder->signal_fd, .events = POLLIN},
-			{.fd = holder->listen_fd, .events = POLLIN}};
+			{.fd = holder->listen_fd, .events = POLLIN},
+			{.fd = holder->plan->parent_fd, .events = POLLIN}};
 		int fd;
 
 		if (can_idle && waited_us >= idle_us)
 			leave(holder, "");
-		if (poll(polled, 3, can_idle ? (int)((idle_us - waited_us) / US_PER_MS) + 1 : -1) <
+		if (poll(polled, 4, can_idle ? (int)((idle_us - waited_us) / US_PER_MS) + 1 : -1) <
 			0)
 			continue;
+		if (polled[3].revents)
+			leave(holder, "");
 		if (polled[0].revents) {
 			hear_python(holder);
 			continue;
@@ -185,7 +188,7 @@ static _Noreturn void loop(struct holder *holder)
 }
 
 /* Nothing of who started us stays open. */
-static void close_others(int kept, int kept_too)
+static void close_others(const int kept[3])
 {
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
@@ -193,7 +196,8 @@ static void close_others(int kept, int kept_too)
 	while (dir && (entry = readdir(dir))) {
 		int fd = atoi(entry->d_name);
 
-		if (fd > STDERR_FILENO && fd != kept && fd != kept_too && fd != dirfd(dir))
+		if (fd > STDERR_FILENO && fd != kept[0] && fd != kept[1] && fd != kept[2] &&
+			fd != dirfd(dir))
 			close(fd);
 	}
 	if (dir)
@@ -215,7 +219,7 @@ static _Noreturn void become(const struct spare_plan *plan, int report_fd, int b
 	setsid();
 	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
-	close_others(report_fd, bound_fd);
+	close_others((int[]){report_fd, bound_fd, plan->parent_fd});
 	if (chdir("/"))
 		leave(&holder, "/: no such folder");
 	umask(022);

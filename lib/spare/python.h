@@ -20,6 +20,7 @@ struct spare_plan {
 	const char *kind; /* kind_make's */
 	size_t kind_size;
 	unsigned idle_s;        /* it ends when it has waited that long */
+	int parent_fd;          /* a pidfd: nor longer than that process lives; -1 for none */
 	struct spare_page page; /* what its page holds at the start */
 };
 

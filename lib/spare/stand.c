@@ -2,19 +2,24 @@
  * run elsewhere. Must end when the program does, and the program when it does. */
 #include "spare/stand.h"
 
+#include "base/env.h"
 #include "launch/child.h"
 #include "spare/packet.h"
 
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PACKET_LIMIT_US 300000
+#define OWN_POLLED 3
 
 struct stand {
 	int fd, signal_fd;
 	struct terminal *terminal; /* its master is -1 where the program has no pty */
+	int starter;               /* a Jupyter kernel's, a pidfd; else -1 */
 };
 
 static bool has_pty(const struct stand *stand)
@@ -56,8 +61,11 @@ static void pass_signal(struct stand *stand)
 		if (stand->terminal->is_given)
 			return; /* the kernel has told it */
 	}
-	packet_tell(
-		stand->fd, is_from_terminal ? SPARE_SIGNAL_ALL : SPARE_SIGNAL, (int)info.ssi_signo);
+	/* A kernel's starter sends each to the whole group, too (jupyter_client's
+	 * LocalProvisioner). */
+	packet_tell(stand->fd,
+		is_from_terminal || stand->starter >= 0 ? SPARE_SIGNAL_ALL : SPARE_SIGNAL,
+		(int)info.ssi_signo);
 }
 
 /* Stops this process by that signal. False where it was not: its group is an orphan. */
@@ -117,26 +125,41 @@ static void hear_holder(struct stand *stand)
 		stop_with_program(stand, message.value);
 }
 
+/* A kernel ends when it sees its parent's pid change (ipykernel's ParentPollerUnix). The program's
+ * parent is its holder, so this process sees to it. */
+static int open_starter(void)
+{
+	const char *pid = env_get(ENV_JPY_PARENT_PID);
+
+	if (!pid || atoi(pid) != getppid())
+		return -1;
+	return (int)syscall(SYS_pidfd_open, getppid(), 0);
+}
+
 _Noreturn void stand_for(int fd, struct terminal *terminal, const sigset_t *taken)
 {
 	struct stand stand = {.fd = fd,
 		.signal_fd = signalfd(-1, taken, SFD_CLOEXEC | SFD_NONBLOCK),
-		.terminal = terminal};
+		.terminal = terminal,
+		.starter = open_starter()};
 
 	/* An ignored signal would not come through; the program may have taken it up. */
 	for (int number = 1; number < NSIG; number++)
 		if (sigismember(taken, number) == 1)
 			signal(number, SIG_DFL);
 	for (;;) {
-		struct pollfd polled[2 + TERMINAL_POLLED] = {
-			{.fd = fd, .events = POLLIN}, {.fd = stand.signal_fd, .events = POLLIN}};
+		struct pollfd polled[OWN_POLLED + TERMINAL_POLLED] = {{.fd = fd, .events = POLLIN},
+			{.fd = stand.signal_fd, .events = POLLIN},
+			{.fd = stand.starter, .events = POLLIN}};
 
-		terminal_poll(terminal, polled + 2);
-		if (poll(polled, 2 + TERMINAL_POLLED, -1) < 0)
+		terminal_poll(terminal, polled + OWN_POLLED);
+		if (poll(polled, OWN_POLLED + TERMINAL_POLLED, -1) < 0)
 			continue;
+		if (polled[2].revents)
+			end_as(&stand, SIGKILL);
 		if (polled[1].revents)
 			pass_signal(&stand);
-		terminal_move(terminal, polled + 2);
+		terminal_move(terminal, polled + OWN_POLLED);
 		if (polled[0].revents)
 			hear_holder(&stand);
 	}

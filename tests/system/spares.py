@@ -103,6 +103,15 @@ def gone(pid):
         return True
 
 
+def mentions(pid, text):
+    """Whether a process lives that has it in its environment."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environ:
+            return text in environ.read() and not gone(pid)
+    except OSError:
+        return False
+
+
 def wait_gone(case, pid):
     deadline = time.monotonic() + harness.DEADLINE_S
     while not gone(pid):

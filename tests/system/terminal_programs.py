@@ -71,8 +71,8 @@ PROGRAMS = {
 
 # Other command lines: NAME = (line, source, steps). RUN stands for the program's.
 LINES = {
-    "pipeline": ("RUN | cat", "import sys\nprint(input(), sys.stdout.isatty(), "
-                 "sys.stdin.isatty(), flush=True)\ninput()", [(None, "abc\n"), ("abc", "\x03")]),
+    "pipeline": ("RUN | cat", "import sys, time\ngot = input()\ntime.sleep(0.2)\n"
+                 "print(got, sys.stdout.isatty(), sys.stdin.isatty(), flush=True)\ninput()", [(None, "abc\n"), ("abc", "\x03")]),
     "from_file": ("RUN < p.py", SLEEP + "except KeyboardInterrupt:\n    print(input())",
                   [("began", "\x03")]),
     "to_file": ("RUN > out 2>&1 < /dev/null; cat out",

@@ -3,15 +3,14 @@ restarted under Hearth. These need PyPI, once per build."""
 import json
 import os
 import shutil
-import subprocess
 import sys
 import unittest
 
 import harness
+from kernels import VENV, why_no_jupyter
 
 SPEC = {"argv": ["python3", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         "display_name": "Ümlaut", "language": "python", "metadata": {"debugger": True}}
-VENV = harness.BUILD / "jupyter-venv"
 RESTARTS = 10
 CONTEXT_SLACK_MIB = 16
 
@@ -45,6 +44,22 @@ class Kernelspecs(harness.SystemTest):
         self.assertIn(b"is as it was", self.jupyter("uninstall"))
         self.assertEqual(self.spec.read_bytes(), before)
         self.assertEqual(os.listdir(self.spec.parent), ["kernel.json"])
+
+    def test_by_way_of_spares(self):
+        before = self.spec.read_bytes()
+        start = [str(harness.HEARTH.resolve()), "run"]
+        modules = "ipykernel.kernelapp,ipykernel.ipkernel"
+        for words, option in ((["--spare"], ["--spare", "--keep", modules]),
+                              (["--spare", "--import", "a,b.c"],
+                               ["--spare", "--keep", modules + ",a,b.c"]), ([], [])):
+            self.assertIn(b"from now on", self.jupyter("install", *words))
+            self.assertEqual(json.loads(self.spec.read_text())["argv"],
+                             [*start, *option, "--", *SPEC["argv"]])
+            self.assertIn(b"already", self.jupyter("install", *words))
+        self.jupyter("uninstall")
+        self.assertEqual(self.spec.read_bytes(), before)
+        self.assertIn(b"'a,,b'", self.jupyter("install", "--spare", "--import", "a,,b", status=2))
+        self.assertIn(b"--import", self.jupyter("install", "--import", "a", status=2))
 
     def test_both_can_be_asked_for_twice(self):
         before = self.spec.read_bytes()
@@ -98,22 +113,6 @@ class Kernelspecs(harness.SystemTest):
                                     env={**self.env, "JPY_SESSION_NAME": "/a/work.ipynb", **more})
             self.assertEqual(done.stdout, task + b"\n")
         self.run_program(harness.HEARTH, "stop")
-
-
-def why_no_jupyter():
-    """Makes the environment once per build."""
-    if not (VENV / "made").exists():
-        shutil.rmtree(VENV, ignore_errors=True)
-        for words in ([sys.executable, "-m", "venv", VENV],
-                      [VENV / "bin/pip", "install", "--quiet", "--disable-pip-version-check",
-                       "ipykernel", "jupyter_client"]):
-            done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  check=False)
-            if done.returncode:
-                return done.stdout.strip()[-200:]
-        (VENV / "made").touch()
-    return None
 
 
 class Restarts(harness.SystemTest):

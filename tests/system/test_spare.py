@@ -71,14 +71,34 @@ class UsedTest(spares.SpareTest):
         self.assertIn(b"no_such: ModuleNotFoundError: No module named 'no_such'", done.stderr)
         self.assertEqual(self.names(), set())
 
+    def test_one_is_kept_for_the_next_start_by_the_same_parent(self):
+        run = [harness.HEARTH, "run", "--spare", "--keep", "decimal", "--", PYTHON, "-c",
+               "import sys; print('decimal' in sys.modules)"]
+        shell = subprocess.Popen(["bash", "-c", 'while read; do "$@"; done', "bash", *run],
+                                 env=self.env, cwd=self.work, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE)
+        self.addCleanup(shell.wait)
+        self.addCleanup(shell.stdout.close)
+        self.addCleanup(shell.stdin.close)
+        for shown in b"False\n", b"True\n", b"True\n":
+            shell.stdin.write(b"\n")
+            shell.stdin.flush()
+            self.assertEqual(shell.stdout.readline(), shown)
+            waiting = self.wait_for_one()
+        self.assertEqual(len(self.waiting()), 1)
+        shell.stdin.close()
+        shell.wait(harness.DEADLINE_S)
+        wait_gone(self, waiting)
+
     def test_wrong_command_lines_are_refused(self):
         for words in (["start", "--import", "a,,b"], ["start", "--count", "0"], ["other"],
                       ["stop", "x"], ["start", "--gpu", "64"]):
             with self.subTest(words=words):
                 done = self.hearth("spare", *words)
                 self.assertEqual(done.returncode, 2, done)
-        done = self.hearth("run", "--spare", "--report", "--", PYTHON, "-c", "1")
-        self.assertEqual(done.returncode, OWN_ERROR)
+        for words in (["--spare", "--report"], ["--keep", "json"], ["--spare", "--keep", "-x"]):
+            done = self.hearth("run", *words, "--", PYTHON, "-c", "1")
+            self.assertEqual(done.returncode, OWN_ERROR)
 
 
 class ValidatedTest(spares.SpareTest):
@@ -348,7 +368,8 @@ class KilledTest(spares.SpareTest):
         self.wait_for_one()
         self.hearth("spare", "stop")
         self.hearth("stop")
-        while left := [pid for pid in os.listdir("/proc") if pid.isdigit() and mentions(pid, ours)]:
+        while left := [pid for pid in os.listdir("/proc")
+                       if pid.isdigit() and spares.mentions(pid, ours)]:
             self.assertLess(time.monotonic(), deadline, left)
             time.sleep(0.02)
 
@@ -363,14 +384,6 @@ class KilledTest(spares.SpareTest):
         program.send_signal(signal.SIGCONT)
         self.assertEqual(program.stdout.readline(), b"on\n")
         self.assertEqual(program.wait(harness.DEADLINE_S), 0)
-
-
-def mentions(pid, text):
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as environ:
-            return text in environ.read() and not spares.gone(pid)
-    except OSError:
-        return False
 
 
 class DifferentTest(spares.SpareTest):
