@@ -1,8 +1,8 @@
 /* CUDA MPS, as a program started now would find it. */
 #pragma once
 
-#include "report/findings.h"
 #include "doctor/scene.h"
+#include "report/findings.h"
 
 /* The daemon of CUDA_MPS_PIPE_DIRECTORY, else of the driver's default folder where there is one,
  * else Hearth's own; the client's variables. Asks the daemon, for 1.5 s at most. */

@@ -1,0 +1,181 @@
+"""The group mps, second part: each state that a pipe folder may be in, provoked on the daemon that
+is there; what a program gets, and what `hearth doctor --mps` says."""
+import json
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+NOBODY = 65534
+HELD_S = 3.0  # so long a program that waits is watched
+MOST_CLIENTS = 70
+STEPS = ("init", "context", "kernel")
+
+
+def _folder(stage, name, user=None):
+    folder = stage.folder / name
+    for path in (folder, folder / "pipe", folder / "log"):
+        path.mkdir(mode=0o755)
+        if user:
+            os.chown(path, user, user)
+    return folder
+
+
+def _daemon(stage, name, user=None):
+    """One that is not Hearth's; its folder and its pid."""
+    folder = _folder(stage, name, user)
+    done = stage.control(folder, "-d", user=user)
+    if done.returncode:
+        raise RuntimeError(f"nvidia-cuda-mps-control -d: {done.stdout} {done.stderr}")
+    stage.control(folder, text=f"start_server -uid {user or 0}\n", user=user)
+    pid = int((folder / "pipe/nvidia-cuda-mps-control.pid").read_text())
+    for _ in range(100):
+        server = stage.control(folder, text="get_server_list\n", user=user).stdout.split()
+        if server:
+            stage.control(folder, text=f"get_server_status {int(server[0])}\n", user=user)
+            break
+        time.sleep(0.05)
+    return folder, pid
+
+
+def doctor(stage, pipe, user=None):
+    """What it says of that folder."""
+    done = stage.hearth("doctor", "--mps", "--json", cwd="/", user=user,
+                        env={**stage.hearth_names(), "CUDA_MPS_PIPE_DIRECTORY": str(pipe)})
+    found = {one["id"]: one for one in json.loads(done.stdout)["findings"]}
+    return found["mps"]
+
+
+def _row(stage, name, pipe, words, user=None, waits=False):
+    """One state: codes and times of a program, and whether doctor's words are the right ones."""
+    client = stage.client(*STEPS, CUDA_MPS_PIPE_DIRECTORY=str(pipe), cwd="/", user=user)
+    code = client.rc("init", HELD_S if waits else 20)
+    said = doctor(stage, pipe, user)
+    steps = client.end(kill=code is None and not waits) if not waits else {}
+    row = {"state": name, "cuInit": "waits" if code is None else code,
+           "codes": {step: line["rc"] for step, line in steps.items()},
+           "ms": {step: line["ms"] for step, line in steps.items()},
+           "doctor": said["text"], "remedy": said["remedy"], "says it": words in said["text"]}
+    return row, client
+
+
+def _simple(stage):
+    """Folders without a daemon."""
+    empty, stale, closed = (stage.folder / name for name in ("empty", "stale", "closed"))
+    for path in (empty, stale, closed):
+        path.mkdir()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
+        sock.bind(str(stale / "control"))
+    cases = [("no folder", stage.folder / "none", "is not there", None),
+             ("empty folder", empty, "has no socket `control`", None),
+             ("stale socket", stale, "is stale", None),
+             ("relative path", "none", "is no absolute path", None)]
+    if os.geteuid() == 0 and not stage.context.simulated:
+        closed.chmod(0o700)
+        cases.append(("out of reach", closed, "is out of reach", NOBODY))
+    return [_row(stage, *case)[0] for case in cases]
+
+
+def _killed_daemon(stage):
+    folder, pid = _daemon(stage, "killed")
+    os.kill(pid, signal.SIGKILL)
+    time.sleep(1)  # its server ends, too
+    return [_row(stage, "daemon killed", folder / "pipe", "is stale")[0]]
+
+
+def _dead_server(stage):
+    """A client that works while its server is killed, and the next one."""
+    folder, pid = _daemon(stage, "dead")
+    names = {"CUDA_MPS_PIPE_DIRECTORY": f"{folder}/pipe"}
+    works = stage.client(*STEPS, "hold", "loop=3000", **names)
+    works.wait_for("hold")
+    works.go()
+    time.sleep(0.3)
+    server = int(stage.control(folder, text="get_server_list\n").stdout)
+    os.kill(server, signal.SIGKILL)
+    killed = time.monotonic()
+    code = works.rc("loop", 10)
+    after_ms = (time.monotonic() - killed) * 1e3
+    time.sleep(0.2)
+    row, _ = _row(stage, "server killed, the next program", folder / "pipe", "")
+    works.end()
+    stage.control(folder, text="quit\n")
+    _kill(pid)
+    return [{"state": "server killed under a program", "cuInit": 0, "codes": {"loop": code},
+             "ms": {"until it knows": after_ms}, "says it": True}, row]
+
+
+def _kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _strangers(stage):
+    """A daemon of an ordinary user, met by root; root's, with a client, met by an ordinary user."""
+    rows = []
+    folder, pid = _daemon(stage, "users", NOBODY)
+    rows.append(_row(stage, "stranger at a user's daemon", folder / "pipe", "is 805")[0])
+    _kill(pid)
+    folder, pid = _daemon(stage, "roots")
+    holder = stage.client(*STEPS, "hold", CUDA_MPS_PIPE_DIRECTORY=f"{folder}/pipe")
+    holder.wait_for("hold")
+    began = time.monotonic()
+    row, waiter = _row(stage, "server of another user, busy", folder / "pipe", "waits until",
+                       user=NOBODY, waits=True)
+    row["ms"]["until doctor has said it"] = (time.monotonic() - began) * 1e3 - HELD_S * 1e3
+    holder.end()
+    row["codes"]["once it was free"] = waiter.rc("init", 30)
+    waiter.end()
+    rows.append(row)
+    stage.control(folder, text="quit\n")
+    _kill(pid)
+    return rows
+
+
+def _full(stage):
+    """As many clients as are taken, and what the next one gets."""
+    folder, pid = _daemon(stage, "full")
+    pipe = {"CUDA_MPS_PIPE_DIRECTORY": f"{folder}/pipe"}
+    clients, codes = [], None
+    for _ in range(4 if stage.context.simulated else MOST_CLIENTS):
+        client = stage.client("init", "context", "hold", **pipe)
+        clients.append(client)
+        codes = {"init": client.rc("init", 15), "context": client.rc("context", 15)}
+        if codes != {"init": 0, "context": 0}:
+            break
+    taken = len(clients) - (codes != {"init": 0, "context": 0})
+    said = doctor(stage, folder / "pipe")
+    log = (folder / "log/server.log").read_text(errors="replace").splitlines()[-3:]
+    for client in clients:
+        client.process.stdin.close()
+    for client in clients:
+        client.end()
+    stage.control(folder, text="quit\n")
+    _kill(pid)
+    return [{"state": "full", "taken": taken, "codes": codes, "cuInit": codes["init"], "ms": {},
+             "doctor": said["text"], "remedy": said["remedy"], "log": log,
+             "says it": stage.context.simulated or "it takes no more than" in said["text"]}]
+
+
+def rows(stage):
+    """All of them; a part that breaks is a row of its own."""
+    parts = [_simple, _killed_daemon, _dead_server]
+    if os.geteuid() == 0 and not stage.context.simulated:
+        parts.append(_strangers)
+    found = []
+    for part in [*parts, _full]:
+        try:
+            found += part(stage)
+        except (OSError, RuntimeError, ValueError, LookupError) as error:
+            found.append({"state": part.__name__, "error": repr(error), "says it": False})
+        print(f"  {json.dumps(found[-1])[:300]}", flush=True)
+    return found
+
+
+def expected():
+    """cuInit's codes, as recorded (tests/system/mps_transcript.json)."""
+    path = Path(__file__).resolve().parents[2] / "system/mps_transcript.json"
+    return json.loads(path.read_text())["cuInit of clients"]

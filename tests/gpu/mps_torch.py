@@ -1,0 +1,45 @@
+"""Torch under MPS: `train SEED STEPS` trains a small network, `fill MIB` takes memory until there is
+no more, with torch's own limit at MIB (0: none). Prints one JSON object."""
+import json
+import sys
+import time
+
+import torch
+
+PIECE_MIB = 64
+
+
+def train(seed, steps):
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(),
+                                torch.nn.Linear(256, 10)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    inputs = torch.randn(256, 256).cuda()
+    labels = torch.randint(0, 10, (256,)).cuda()
+    torch.cuda.synchronize()
+    began = time.monotonic()
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+        loss.backward()
+        optimizer.step()
+    return {"loss": loss.item(), "train_s": time.monotonic() - began}
+
+
+def fill(limit_mib):
+    free, total = (size >> 20 for size in torch.cuda.mem_get_info())
+    if limit_mib:
+        torch.cuda.set_per_process_memory_fraction(limit_mib / total)
+    pieces, limit = [], 32 * 1024 // PIECE_MIB
+    try:
+        while len(pieces) < limit:
+            pieces.append(torch.empty(PIECE_MIB << 20, dtype=torch.uint8, device="cuda"))
+    except torch.OutOfMemoryError as error:
+        said = str(error)[:200]
+    else:
+        said = ""
+    return {"free_mib": free, "total_mib": total, "got_mib": len(pieces) * PIECE_MIB,
+            "free_after_mib": torch.cuda.mem_get_info()[0] >> 20, "said": said}
+
+
+print(json.dumps(globals()[sys.argv[1]](*map(int, sys.argv[2:]))))

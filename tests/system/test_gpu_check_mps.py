@@ -1,0 +1,46 @@
+"""The group mps of tools/gpu-check: that it runs through on the simulated driver and the stand-in
+for MPS's daemon, and that its checks can fail."""
+import sys
+
+import harness
+from rehearsal import Rehearsal
+
+sys.path.insert(0, str(harness.SOURCE / "tests/gpu"))
+from check import mps, mps_states  # noqa: E402 (path above)
+from check.arms import Arms  # noqa: E402
+
+
+class Rehearsed(Rehearsal):
+    def test_it_runs_through(self):
+        self.env["SIMCUDA_SPEED"] = "0.1"
+        result = self.rehearsed("mps")
+        self.assertEqual(result["errors"], {})
+        self.assertEqual(set(result["checks"].values()), {True}, result["states"])
+        self.assertEqual({row["state"]: row["cuInit"] for row in result["states"]}["stale socket"],
+                         0)
+        self.assertEqual(result["ms"]["Hearth+MPS"]["4 at once"]["runs"], 1)
+
+
+class Checks(harness.SystemTest):
+    def checks(self, rows, **rates):
+        arms = Arms()
+        for arm, rate in rates.items():
+            for step in ("1 at once", "4 at once"):
+                arms.measure(arm.replace("_", "+"), lambda: {step: rate})
+        arms.figures["life"] = {"stop": [1] * mps.ROUNDS}
+        return mps._checks(arms, rows, {}, False)
+
+    def test_they_can_fail(self):
+        good = [{"state": name, "cuInit": code, "says it": True}
+                for name, code in mps_states.expected().items()]
+        rates = {"plain": 10, "MPS": 20, "Hearth": 10, "Hearth_MPS": 20}
+        self.assertEqual(set(self.checks(good, **rates).values()), {True})
+        for rows, worse in (([{**good[0], "cuInit": 805}], {}),
+                            ([{**good[0], "says it": False}], {}), (good, {"MPS": 14}), (good, {"Hearth_MPS": 19.7})):
+            with self.subTest(rows=rows, worse=worse):
+                held = self.checks(rows, **{**rates, **worse})
+                self.assertEqual(list(held.values()).count(False), 1, held)
+
+
+if __name__ == "__main__":
+    harness.main()
