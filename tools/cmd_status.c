@@ -240,7 +240,7 @@ static int wait_until_warm(unsigned seconds)
 	warm_explain(&status, why);
 	if (rc == WARM_NEVER || !strcmp(status.state, "failed"))
 		return command_fail(COMMAND_FAILED, "no GPU is kept: %s", why);
-	return command_fail(WAITED_IN_VAIN, "%s, not warm, after %u s", why, seconds);
+	return command_fail(WAITED_IN_VAIN, "not warm after %u s: %s", seconds, why);
 }
 
 static int run(int argc, char **argv)

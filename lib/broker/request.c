@@ -137,7 +137,8 @@ static void on_release(struct peer *peer, const struct wire_message *message)
 		seconds = 86400;
 	prover_cancel(&peer->broker->prover);
 	keeper_release(&peer->broker->keeper, seconds,
-		seconds ? "let go on request, for a while" : "let go on request, until resumed");
+		seconds ? "by `hearth release`, for a while"
+			: "by `hearth release`, until `hearth release --resume`");
 	wait_for(peer, WAIT_RELEASE);
 }
 

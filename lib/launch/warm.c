@@ -46,11 +46,14 @@ int warm_wait(const struct settings *settings, unsigned seconds, struct keeper_s
 
 void warm_explain(const struct keeper_status *status, char ret_text[WARM_TEXT_SIZE])
 {
-	int length = snprintf(ret_text, WARM_TEXT_SIZE, "the keeper is %s", status->state);
+	bool has_failed = !strcmp(status->state, "failed");
+	bool is_released = !strcmp(status->state, "released"); /* its reason says by what */
+	int length = snprintf(ret_text, WARM_TEXT_SIZE, "the keeper %s%s", has_failed ? "" : "is ",
+		status->state);
 
 	if (*status->reason)
-		length += snprintf(
-			ret_text + length, WARM_TEXT_SIZE - (size_t)length, ": %s", status->reason);
+		length += snprintf(ret_text + length, WARM_TEXT_SIZE - (size_t)length, "%s %s",
+			is_released ? "" : ":", status->reason);
 	if (status->rc)
 		snprintf(ret_text + length, WARM_TEXT_SIZE - (size_t)length, " (CUDA error %d)",
 			status->rc);

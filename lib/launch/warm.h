@@ -16,5 +16,5 @@ int warm_wait(const struct settings *settings, unsigned seconds, struct keeper_s
 
 #define WARM_TEXT_SIZE 256
 
-/* Why it is not warm, for people: "the keeper is failed: ... (CUDA error 802)". */
+/* Why it is not warm, for people: "the keeper failed: ... (CUDA error 802)". */
 void warm_explain(const struct keeper_status *status, char ret_text[WARM_TEXT_SIZE]);

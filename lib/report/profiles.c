@@ -6,6 +6,7 @@
 #include "profile/decide.h"
 #include "profile/folder.h"
 #include "report/figure.h"
+#include "report/profiles_files.h"
 #include "report/profiles_images.h"
 #include "report/profiles_text.h"
 #include "report/table.h"
@@ -232,4 +233,5 @@ void profiles_print(const struct profiles_entry *entry, FILE *to)
 		entry->is_system ? ", system" : "", entry->id);
 	for (uint32_t i = 0; i < entry->profile.section_count; i++)
 		print_section(entry, &entry->profile.sections[i], to);
+	profiles_print_files(entry, to);
 }

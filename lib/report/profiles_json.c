@@ -1,5 +1,6 @@
 /* Profiles as JSON. In tools only; allocates. A value that is not known is null. */
 #include "report/profiles.h"
+#include "report/profiles_files.h"
 #include "report/profiles_images.h"
 #include "report/profiles_text.h"
 
@@ -64,17 +65,19 @@ json_t *profiles_json(const struct profiles *profiles)
 
 	for (size_t i = 0; i < profiles->count; i++) {
 		const struct profiles_entry *entry = &profiles->entries[i];
-		json_t *sections = json_array();
+		json_t *sections = json_array(), *files = profiles_files_json(entry), *json;
 
 		for (uint32_t at = 0; at < entry->profile.section_count; at++)
 			json_array_append_new(
 				sections, section_json(entry, &entry->profile.sections[at]));
-		json_array_append_new(list,
-			json_pack("{s:s,s:s,s:s,s:s,s:I,s:o}", "id", entry->id, "program",
-				entry->profile.name, "kind",
-				identity_kind_name((enum identity_kind)entry->profile.kind),
-				"origin", entry->is_system ? "system" : "user", "extension_bytes",
-				(json_int_t)entry->profile.extension_size, "sections", sections));
+		json = json_pack("{s:s,s:s,s:s,s:s,s:I,s:o}", "id", entry->id, "program",
+			entry->profile.name, "kind",
+			identity_kind_name((enum identity_kind)entry->profile.kind), "origin",
+			entry->is_system ? "system" : "user", "extension_bytes",
+			(json_int_t)entry->profile.extension_size, "sections", sections);
+		if (files)
+			json_object_set_new(json, "files", files);
+		json_array_append_new(list, json);
 	}
 	return json_pack("{s:o,s:I}", "profiles", list, "damaged", (json_int_t)profiles->damaged);
 }

@@ -315,8 +315,10 @@ class Cli(harness.SystemTest):
         self.assertIn(b"keeper: warm", self.hearth("status", "--wait", "0", status=0).stdout)
         self.hearth("release", "--until-resume", status=0)
         result = self.hearth("status", "--wait", "1", status=2)
-        self.assertIn(b"let go on request, until resumed, not warm, after 1 s", result.stderr)
-        self.assertIn(b"keeper: released", result.stdout)
+        self.assertIn(b"not warm after 1 s: the keeper is released by `hearth release`, "
+                      b"until `hearth release --resume`\n", result.stderr)
+        self.assertRegex(result.stdout, rb"keeper: released for \d+ s "
+                         rb"\(by `hearth release`, until `hearth release --resume`\)\n")
 
     def test_status_does_not_wait_where_no_gpu_can_be_kept(self):
         for more, why in (({"HEARTH_DRIVER": "/none/libcuda.so.1"}, b"is off: there is no driver"),

@@ -1,6 +1,7 @@
 """Files that a program touched are read ahead in its next run: those parts alone, and only where
 that is known to be its way. A file's pages in memory are what the kernel says of them."""
 import ctypes
+import json
 import mmap
 import os
 import shutil
@@ -95,6 +96,23 @@ class ReadAhead(SpeculationTest):
         self.assertTrue(begin)
         self.assertTrue(middle)
         self.assertLess(count * mmap.PAGESIZE, 12 * MIB)
+
+    def test_profile_show_lists_them(self):
+        self.env["HEARTH_STATE_DIR"] = str(self.learned("retain=0"))
+        shown = self.run_program(harness.HEARTH, "profile", "show", STEPS.name, "--json").stdout
+        files = {row["path"]: row for row in json.loads(shown)["profiles"][0]["files"]}
+        row = files[str(self.plugin)]
+        self.assertEqual(row["size"], self.plugin.stat().st_size)
+        self.assertEqual(row["ranges"][0][0], 0)
+        for offset, size in row["ranges"]:
+            self.assertTrue(0 < size <= row["size"] - offset, row)
+        self.assertEqual(files[str(self.module)], {"path": str(self.module), "size": 65536,
+                                                   "ranges": None})
+        self.assertNotIn(str(self.unread), files)
+        shown = self.run_program(harness.HEARTH, "profile", "show", STEPS.name).stdout.decode()
+        self.assertRegex(shown, f"\nreads ahead what is not in memory: {len(files)} files, ")
+        self.assertIn(f"  {self.plugin}\n", shown)
+        self.assertRegex(shown, rf"\n +64 KiB +64 KiB  {self.module}\n")
 
     def test_modules_that_were_read_are_read_and_others_are_not(self):
         self.run_without(self.learned("retain=0"))
