@@ -46,6 +46,11 @@ static void give_the_socket_a_place(struct settings *settings)
 		settings_read(settings);
 }
 
+static bool is_ending(void)
+{
+	return child_held_ending();
+}
+
 static void wait_until_warm(const struct settings *settings, unsigned seconds)
 {
 	unsigned first = seconds < MAX_SILENCE_S ? seconds : MAX_SILENCE_S;
@@ -56,10 +61,10 @@ static void wait_until_warm(const struct settings *settings, unsigned seconds)
 
 	if (!seconds)
 		return;
-	rc = warm_wait(settings, first, &status, &reply, &asked);
+	rc = warm_wait(settings, first, is_ending, &status, &reply, &asked);
 	if (rc == WARM_TIMEOUT && !asked)
-		rc = warm_wait(settings, seconds - first, &status, &reply, &asked);
-	if (!rc)
+		rc = warm_wait(settings, seconds - first, is_ending, &status, &reply, &asked);
+	if (!rc || is_ending())
 		return;
 	warm_explain(&status, why);
 	if (asked)
@@ -89,7 +94,7 @@ static void end_broker(const struct settings *settings)
 		json_decref(status);
 	}
 	wire_init(&message, WIRE_STOP);
-	ask_broker(settings, &message, &reply);
+	ask_broker_within(settings, &message, WRITE_LIMIT_MS * 1000, &reply);
 }
 
 static int run(int argc, char **argv)
@@ -105,8 +110,9 @@ static int run(int argc, char **argv)
 	struct child_end end;
 	char why[SPAWN_WHY_SIZE];
 	bool is_ours = false;
-	int started, rc = options_take(
-			     &command_entrypoint, rows, WORDS_PROGRAM, argc, argv, &options.words);
+	int signal, started,
+		rc = options_take(
+			&command_entrypoint, rows, WORDS_PROGRAM, argc, argv, &options.words);
 
 	if (rc != OPTIONS_TAKEN)
 		return rc;
@@ -114,6 +120,8 @@ static int run(int argc, char **argv)
 		wrap_set_preload(library, &error))
 		return command_fail(CHILD_OWN_ERROR, "%s", error.text);
 	settings_read(&settings);
+	/* A container may be stopped while we wait; PID 1 would not even hear of it. */
+	child_hold_signals(true);
 	/* So that the broker, too, is ours to reap where we are not PID 1. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (settings.is_on) {
@@ -125,9 +133,12 @@ static int run(int argc, char **argv)
 		else if (seconds)
 			command_fail(0, "no broker could be started: %s; going on without", why);
 	}
-	rc = child_run(&options, &end);
+	signal = child_held_ending();
+	rc = signal ? 0 : child_run(&options, &end);
 	if (is_ours)
 		end_broker(&settings);
+	if (signal)
+		return SIGNAL_STATUS + signal;
 	if (rc > 0)
 		return command_fail(
 			child_exec_status(rc), "%s: %s", options.words[0], strerror(rc));

@@ -2,11 +2,13 @@
  * kernelspec, and keeps what was there beside it. */
 #include "command.h"
 #include "launch/kernelspec.h"
+#include "launch/wrap.h"
 #include "options.h"
 #include "spare/imports.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,9 +16,9 @@
 /* What a kernel's start takes its time for. */
 #define KERNEL_IMPORTS "ipykernel.kernelapp,ipykernel.ipkernel"
 
-static int find(const char *kernel, char ret_folder[PATH_MAX])
+static int find(const char *kernel, bool or_backup, char ret_folder[PATH_MAX])
 {
-	int rc = kernelspec_find(kernel, ret_folder);
+	int rc = kernelspec_find(kernel, or_backup, ret_folder);
 
 	if (rc == -EINVAL)
 		return command_fail(COMMAND_USAGE, "--kernel: '%s' is no kernel's name", kernel);
@@ -42,10 +44,15 @@ static int tell(const char *what, const char *folder, int rc)
 
 static int install(const char *folder, const char *imports)
 {
-	char self[PATH_MAX];
+	char self[PATH_MAX], library[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	struct wrap_error error;
 	int rc;
 
+	/* What would keep the kernel from starting by `hearth run` is better said now. */
+	if (wrap_find_library(sizeof(library), library, &error) ||
+		wrap_set_preload(library, &error))
+		return command_fail(COMMAND_FAILED, "%s", error.text);
 	if (length < 0)
 		return command_fail(COMMAND_FAILED, "/proc/self/exe: %s", strerror(errno));
 	self[length] = '\0';
@@ -59,14 +66,17 @@ static int uninstall(const char *folder)
 {
 	int rc = kernelspec_unwrap(folder);
 
-	return tell(
-		rc == KERNELSPEC_SAME ? "was not changed by Hearth" : "is as it was", folder, rc);
+	return tell(rc == KERNELSPEC_SAME     ? "was not changed by Hearth"
+		    : rc == KERNELSPEC_EDITED ? "starts its kernel without Hearth; what was edited "
+						"meanwhile has stayed"
+					      : "is as it was",
+		folder, rc);
 }
 
 static int run(int argc, char **argv)
 {
 	const char *kernel = "python3", *imports = NULL;
-	bool is_spare = false;
+	bool is_install, is_spare = false;
 	const struct option_row rows[] = {{.name = "kernel", .text = &kernel},
 		{.name = "spare", .flag = &is_spare}, {.name = "import", .text = &imports}, {0}};
 	char *names[IMPORTS_MOST + 1], all[2 * PATH_MAX];
@@ -94,11 +104,11 @@ static int run(int argc, char **argv)
 		return command_fail(COMMAND_USAGE, "--import: '%s' is no list of modules", imports);
 	snprintf(all, sizeof(all), KERNEL_IMPORTS "%s%s", imports && *imports ? "," : "",
 		imports ? imports : "");
-	status = find(kernel, folder);
+	is_install = !strcmp(words[0], "install");
+	status = find(kernel, !is_install, folder);
 	if (status)
 		return status;
-	return !strcmp(words[0], "install") ? install(folder, is_spare ? all : NULL)
-					    : uninstall(folder);
+	return is_install ? install(folder, is_spare ? all : NULL) : uninstall(folder);
 }
 
 const struct command command_jupyter = {

@@ -232,7 +232,7 @@ static int wait_until_warm(unsigned seconds)
 	int asked, rc;
 
 	settings_read(&settings);
-	rc = warm_wait(&settings, seconds, &status, &reply, &asked);
+	rc = warm_wait(&settings, seconds, NULL, &status, &reply, &asked);
 	if (!rc)
 		return COMMAND_OK;
 	if (asked)

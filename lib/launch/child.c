@@ -38,6 +38,10 @@ int child_exec_status(int error)
 /* Our own faults. An init forwards all but these: an image's STOPSIGNAL may be any. */
 static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 
+/* From child_hold_signals on. */
+static bool is_held;
+static struct signals before_hold;
+
 static void signals_take(bool is_init, sigset_t *ret_waited, struct signals *ret_before)
 {
 	struct sigaction dfl = {.sa_handler = SIG_DFL};
@@ -50,9 +54,21 @@ static void signals_take(bool is_init, sigset_t *ret_waited, struct signals *ret
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
 		sigdelset(ret_waited, faults[i]);
 	sigaddset(ret_waited, SIGCHLD);
+	if (is_held) {
+		*ret_before = before_hold;
+		return;
+	}
 	sigprocmask(SIG_BLOCK, ret_waited, &ret_before->mask);
 	/* An inherited SIG_IGN would make the kernel reap the child without its status. */
 	sigaction(SIGCHLD, &dfl, &ret_before->chld);
+}
+
+void child_hold_signals(bool is_init)
+{
+	sigset_t waited;
+
+	signals_take(is_init, &waited, &before_hold);
+	is_held = true;
 }
 
 static void signals_give_back(const struct signals *before)
@@ -100,6 +116,19 @@ static void forward(pid_t pid, const siginfo_t *info)
 static bool is_ending(int number)
 {
 	return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+}
+
+int child_held_ending(void)
+{
+	struct sigaction action;
+	sigset_t pending;
+
+	sigpending(&pending);
+	for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
+		if (is_ending(forwarded[i]) && sigismember(&pending, forwarded[i]) &&
+			!sigaction(forwarded[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			return forwarded[i];
+	return 0;
 }
 
 /* Looks after the child until it has ended, and as an init after its orphans. */

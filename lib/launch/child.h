@@ -30,6 +30,13 @@ struct child_end {
 	unsigned long wall_us; /* from before fork to after wait */
 };
 
+/* Holds signals back from now on, so that those that come before the program runs are not lost:
+ * child_run passes them on. `is_init` as there. */
+void child_hold_signals(bool is_init);
+
+/* Which of SIGHUP, SIGINT, SIGQUIT and SIGTERM is held, unless it is ignored; 0 = none. */
+int child_held_ending(void);
+
 /* Runs the program to its end in our own process group: the terminal's signals reach it as they
  * reach us. Signals sent to us alone are forwarded; if it stops, we stop, and go on together.
  * Returns 0; the negative errno of fork or pipe; or, positive, the errno of an exec that failed. */

@@ -2,9 +2,6 @@
  * new one, whatever ends it, and never lose what was there. */
 #include "launch/kernelspec.h"
 
-#include "base/env.h"
-
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -17,88 +14,6 @@
 #define FILE_MODE 0644
 #define MARK "hearth" /* under "metadata": this file is ours */
 #define TEMPORARY ".hearth-new"
-
-static bool has_spec(const char *data, const char *name, char ret_folder[PATH_MAX])
-{
-	char file[PATH_MAX + sizeof("/" KERNELSPEC_NAME)];
-	struct stat info;
-
-	if (snprintf(ret_folder, PATH_MAX, "%s/kernels/%s", data, name) >= PATH_MAX)
-		return false;
-	snprintf(file, sizeof(file), "%s/" KERNELSPEC_NAME, ret_folder);
-	return !stat(file, &info) && S_ISREG(info.st_mode);
-}
-
-static bool has_spec_below(
-	const char *prefix, const char *inside, const char *name, char ret_folder[PATH_MAX])
-{
-	char data[PATH_MAX];
-
-	return prefix && *prefix == '/' &&
-	       snprintf(data, sizeof(data), "%s/%s", prefix, inside) < PATH_MAX &&
-	       has_spec(data, name, ret_folder);
-}
-
-/* A ':'-separated list of data folders. */
-static bool is_in_list(const char *list, const char *name, char ret_folder[PATH_MAX])
-{
-	while (list && *list) {
-		size_t length = strcspn(list, ":");
-		char data[PATH_MAX];
-
-		if (snprintf(data, sizeof(data), "%.*s", (int)length, list) < PATH_MAX &&
-			*data == '/' && has_spec(data, name, ret_folder))
-			return true;
-		list += length + (list[length] == ':');
-	}
-	return false;
-}
-
-/* The prefix that we are installed below: /x of /x/bin/hearth. */
-static void own_prefix(char ret_prefix[PATH_MAX])
-{
-	ssize_t length = readlink("/proc/self/exe", ret_prefix, PATH_MAX - 1);
-
-	ret_prefix[length > 0 ? length : 0] = '\0';
-	for (int i = 0; i < 2; i++) {
-		char *slash = strrchr(ret_prefix, '/');
-
-		if (slash)
-			*slash = '\0';
-	}
-}
-
-static bool is_name(const char *name)
-{
-	for (const char *c = name; *c; c++)
-		if (!isalnum((unsigned char)*c) && !strchr("-_.", *c))
-			return false;
-	return *name && *name != '.';
-}
-
-int kernelspec_find(const char *name, char ret_folder[PATH_MAX])
-{
-	const char *data = env_get(ENV_JUPYTER_DATA_DIR), *shared = env_get(ENV_XDG_DATA_HOME);
-	char own[PATH_MAX];
-
-	if (!is_name(name))
-		return -EINVAL;
-	own_prefix(own);
-	if (is_in_list(env_get(ENV_JUPYTER_PATH), name, ret_folder) ||
-		has_spec_below(env_get(ENV_VIRTUAL_ENV), "share/jupyter", name, ret_folder) ||
-		has_spec_below(env_get(ENV_CONDA_PREFIX), "share/jupyter", name, ret_folder) ||
-		has_spec_below(own, "share/jupyter", name, ret_folder))
-		return 0;
-	if (data ? has_spec(data, name, ret_folder)
-		 : (shared ? has_spec_below(shared, "jupyter", name, ret_folder)
-			   : has_spec_below(
-				     env_get(ENV_HOME), ".local/share/jupyter", name, ret_folder)))
-		return 0;
-	return has_spec("/usr/local/share/jupyter", name, ret_folder) ||
-			       has_spec("/usr/share/jupyter", name, ret_folder)
-		       ? 0
-		       : -ENOENT;
-}
 
 static int open_folder(const char *folder)
 {
@@ -162,45 +77,54 @@ static int write_file(int folder, const char *name, const char *text, size_t siz
 }
 
 /* Jupyter puts its own interpreter in the place of a first word that is just "python"; behind
- * `hearth run` it would not. So name the one that the kernelspec came with. */
+ * `hearth run` it would not. So name the one that the kernelspec came with, or Jupyter's. */
 static json_t *first_word(const char *folder, const json_t *word)
 {
 	static const char inside[] = "/share/jupyter/kernels/";
 	const char *text = json_string_value(word), *end = strstr(folder, inside);
-	char path[2 * PATH_MAX];
+	char prefix[PATH_MAX], path[2 * PATH_MAX];
 
-	if (end && !strncmp(text, "python", strlen("python")) && !strchr(text, '/')) {
+	if (strncmp(text, "python", strlen("python")) || strchr(text, '/'))
+		return json_string(text);
+	if (end) {
 		snprintf(path, sizeof(path), "%.*s/bin/%s", (int)(end - folder), folder, text);
+		if (!access(path, X_OK))
+			return json_string(path);
+	}
+	if (kernelspec_jupyter_prefix(prefix)) {
+		snprintf(path, sizeof(path), "%s/bin/%s", prefix, text);
 		if (!access(path, X_OK))
 			return json_string(path);
 	}
 	return json_string(text);
 }
 
-/* The wrapped kernelspec's text, freed by the caller. */
-static int make_wrapped(
-	const char *folder, const char *hearth, const char *imports, json_t *spec, char **ret_text)
+/* What we put before a kernel's own words. */
+static json_t *words_before(const char *hearth, const char *imports)
 {
-	json_t *argv = json_object_get(spec, "argv"), *metadata = json_object_get(spec, "metadata");
-	json_t *wrapped = json_pack("[s,s]", hearth, "run"), *word;
-	size_t i;
+	return imports ? json_pack(
+				 "[s,s,s,s,s,s]", hearth, "run", "--spare", "--keep", imports, "--")
+		       : json_pack("[s,s,s]", hearth, "run", "--");
+}
 
-	if (imports) {
-		json_array_append_new(wrapped, json_string("--spare"));
-		json_array_append_new(wrapped, json_string("--keep"));
-		json_array_append_new(wrapped, json_string(imports));
-	}
-	json_array_append_new(wrapped, json_string("--"));
-	json_array_foreach(argv, i, word)
-		json_array_append_new(wrapped, i ? json_incref(word) : first_word(folder, word));
-	if (!json_is_object(metadata)) {
-		json_object_set_new(spec, "metadata", json_object());
-		metadata = json_object_get(spec, "metadata");
-	}
-	json_object_set_new(metadata, MARK, json_string(HEARTH_VERSION));
-	json_object_set_new(spec, "argv", wrapped);
-	*ret_text = json_dumps(spec, JSON_INDENT(1));
-	return *ret_text ? 0 : -ENOMEM;
+static bool is_word(const json_t *argv, size_t at, const char *word)
+{
+	const char *text = json_string_value(json_array_get(argv, at));
+
+	return text && !strcmp(text, word);
+}
+
+/* How many words of an argv are those; 0 where it is somebody else's. */
+static size_t count_before(const json_t *argv)
+{
+	size_t count = 0;
+
+	if (is_word(argv, 1, "run") && is_word(argv, 2, "--"))
+		count = 3;
+	else if (is_word(argv, 1, "run") && is_word(argv, 2, "--spare") &&
+		 is_word(argv, 3, "--keep") && is_word(argv, 5, "--"))
+		count = 6;
+	return json_array_size(argv) > count ? count : 0;
 }
 
 static bool is_ours(const json_t *spec)
@@ -215,78 +139,149 @@ static bool is_spec(const json_t *spec)
 	return json_array_size(argv) && json_is_string(json_array_get(argv, 0));
 }
 
-/* The kernelspec as it was before us, and as it is where that is ours; both freed by the caller. */
-static int read_before(int folder, char **ret_text, size_t *ret_size, char **ret_ours)
+static int write_json(int folder, const json_t *spec)
 {
-	char *text;
-	size_t size;
-	int rc = read_file(folder, KERNELSPEC_NAME, &text, &size);
-	json_t *spec = rc ? NULL : json_loadb(text, size, 0, NULL);
+	char *text = json_dumps(spec, JSON_INDENT(1));
+	int rc = text ? write_file(folder, KERNELSPEC_NAME, text, strlen(text)) : -ENOMEM;
 
-	if (rc)
-		return rc;
-	if (is_ours(spec)) {
-		rc = read_file(folder, KERNELSPEC_BACKUP, ret_text, ret_size);
-		*ret_ours = text;
-	} else {
-		*ret_text = text;
-		*ret_size = size;
-	}
-	json_decref(spec);
+	free(text);
 	return rc;
+}
+
+/* The file itself, with its times, its mode and what it may be a link to; else a copy. */
+static int keep(int folder, const char *text, size_t size)
+{
+	if (unlinkat(folder, KERNELSPEC_BACKUP, 0) < 0 && errno != ENOENT)
+		return -errno;
+	if (!linkat(folder, KERNELSPEC_NAME, folder, KERNELSPEC_BACKUP, 0))
+		return 0;
+	return write_file(folder, KERNELSPEC_BACKUP, text, size);
+}
+
+static int read_spec(int folder, const char *name, char **ret_text, size_t *ret_size, json_t **ret)
+{
+	int rc = read_file(folder, name, ret_text, ret_size);
+
+	*ret = rc ? NULL : json_loadb(*ret_text, *ret_size, 0, NULL);
+	return rc;
+}
+
+/* The same kernelspec, wrapped, or wrapped anew: a new reference. */
+static json_t *make_wrapped(
+	const char *folder, const char *hearth, const char *imports, const json_t *spec)
+{
+	json_t *wrapped = json_deep_copy(spec), *argv = words_before(hearth, imports), *metadata;
+	const json_t *before = json_object_get(spec, "argv"), *word;
+	size_t ours = is_ours(spec) ? count_before(before) : 0;
+
+	for (size_t i = ours; i < json_array_size(before); i++) {
+		word = json_array_get(before, i);
+		json_array_append_new(argv, i || !json_is_string(word) ? json_deep_copy(word)
+								       : first_word(folder, word));
+	}
+	metadata = json_object_get(wrapped, "metadata");
+	if (!json_is_object(metadata)) {
+		json_object_set_new(wrapped, "metadata", json_object());
+		metadata = json_object_get(wrapped, "metadata");
+	}
+	json_object_set_new(metadata, MARK, json_string(HEARTH_VERSION));
+	json_object_set_new(wrapped, "argv", argv);
+	return wrapped;
 }
 
 int kernelspec_wrap(const char *folder, const char *hearth, const char *imports)
 {
-	char *text = NULL, *wrapped = NULL, *is = NULL;
+	json_t *spec = NULL, *wrapped = NULL;
 	int fd = open_folder(folder), rc;
-	json_t *spec = NULL;
-	size_t size;
-
-	if (fd < 0)
-		return fd;
-	rc = read_before(fd, &text, &size, &is);
-	if (!rc) {
-		spec = json_loadb(text, size, 0, NULL);
-		rc = is_spec(spec) ? 0 : -EPROTO;
-	}
-	if (!rc)
-		rc = make_wrapped(folder, hearth, imports, spec, &wrapped);
-	if (!rc && is && !strcmp(is, wrapped))
-		rc = KERNELSPEC_SAME;
-	if (!rc && !is)
-		rc = write_file(fd, KERNELSPEC_BACKUP, text, size);
-	if (!rc)
-		rc = write_file(fd, KERNELSPEC_NAME, wrapped, strlen(wrapped));
-	json_decref(spec);
-	free(wrapped);
-	free(text);
-	free(is);
-	close(fd);
-	return rc;
-}
-
-int kernelspec_unwrap(const char *folder)
-{
-	int fd = open_folder(folder), rc;
-	json_t *spec = NULL;
+	bool keeps = false;
 	char *text = NULL;
 	size_t size;
 
 	if (fd < 0)
 		return fd;
-	if (faccessat(fd, KERNELSPEC_BACKUP, F_OK, 0) < 0) {
-		close(fd);
-		return KERNELSPEC_SAME;
+	rc = read_spec(fd, KERNELSPEC_NAME, &text, &size, &spec);
+	if (!rc && !is_spec(spec))
+		rc = -EPROTO;
+	if (!rc) {
+		wrapped = make_wrapped(folder, hearth, imports, spec);
+		rc = json_equal(wrapped, spec) ? KERNELSPEC_SAME : 0;
+		/* Where it is ours, what was before is kept already. */
+		keeps = !is_ours(spec);
 	}
-	rc = read_file(fd, KERNELSPEC_NAME, &text, &size);
-	if (!rc)
-		spec = json_loadb(text, size, 0, NULL);
-	if (!rc && !is_ours(spec))
-		rc = unlinkat(fd, KERNELSPEC_BACKUP, 0) < 0 ? -errno : 0;
-	else
-		rc = renameat(fd, KERNELSPEC_BACKUP, fd, KERNELSPEC_NAME) < 0 ? -errno : 0;
+	if (!rc && keeps)
+		rc = keep(fd, text, size);
+	if (!rc) {
+		rc = write_json(fd, wrapped);
+		if (rc && keeps)
+			unlinkat(fd, KERNELSPEC_BACKUP, 0);
+	}
+	json_decref(wrapped);
 	json_decref(spec);
+	free(text);
+	close(fd);
+	return rc;
+}
+
+/* Is `word` what first_word may have made of the one that was kept? */
+static bool is_same_word(const json_t *kept, const json_t *word)
+{
+	const char *before = json_string_value(kept), *now = json_string_value(word), *slash;
+
+	if (!before || !now)
+		return false;
+	slash = strchr(before, '/') ? NULL : strrchr(now, '/');
+	return !strcmp(before, slash ? slash + 1 : now);
+}
+
+/* Takes out what we have put in. `kept` is what was there before, or NULL. */
+static void take_out(json_t *spec, const json_t *kept)
+{
+	json_t *argv = json_object_get(spec, "argv"), *metadata = json_object_get(spec, "metadata");
+	json_t *word = json_array_get(json_object_get(kept, "argv"), 0);
+	json_t *before = json_object_get(kept, "metadata");
+
+	for (size_t i = count_before(argv); i > 0; i--)
+		json_array_remove(argv, 0);
+	if (is_same_word(word, json_array_get(argv, 0)))
+		json_array_set(argv, 0, word);
+	json_object_del(metadata, MARK);
+	if (json_object_size(metadata) || !kept)
+		return;
+	if (!before)
+		json_object_del(spec, "metadata");
+	else if (!json_is_object(before))
+		json_object_set(spec, "metadata", before);
+}
+
+static int unwrap(int fd, json_t *spec, const json_t *kept)
+{
+	take_out(spec, kept);
+	if (kept && json_equal(spec, kept))
+		return renameat(fd, KERNELSPEC_BACKUP, fd, KERNELSPEC_NAME) < 0 ? -errno : 0;
+	return write_json(fd, spec) ?: KERNELSPEC_EDITED;
+}
+
+int kernelspec_unwrap(const char *folder)
+{
+	json_t *spec = NULL, *kept = NULL;
+	int fd = open_folder(folder), rc;
+	char *text = NULL, *kept_text = NULL;
+	bool has_kept;
+	size_t size;
+
+	if (fd < 0)
+		return fd;
+	has_kept = !read_spec(fd, KERNELSPEC_BACKUP, &kept_text, &size, &kept);
+	rc = read_spec(fd, KERNELSPEC_NAME, &text, &size, &spec);
+	if (!rc && is_ours(spec))
+		rc = unwrap(fd, spec, kept);
+	else if (!rc || (rc == -ENOENT && has_kept))
+		rc = has_kept ? 0 : KERNELSPEC_SAME;
+	if (rc >= 0 && has_kept && unlinkat(fd, KERNELSPEC_BACKUP, 0) < 0 && errno != ENOENT)
+		rc = -errno;
+	json_decref(kept);
+	json_decref(spec);
+	free(kept_text);
 	free(text);
 	close(fd);
 	return rc;

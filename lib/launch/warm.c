@@ -18,8 +18,8 @@ static bool is_hopeless(const struct keeper_status *status)
 	       (!strcmp(status->state, "failed") && status->rc == NO_DEVICE);
 }
 
-int warm_wait(const struct settings *settings, unsigned seconds, struct keeper_status *ret_status,
-	struct ask_reply *ret_reply, int *ret_rc)
+int warm_wait(const struct settings *settings, unsigned seconds, bool (*is_enough)(void),
+	struct keeper_status *ret_status, struct ask_reply *ret_reply, int *ret_rc)
 {
 	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
 	uint64_t deadline_us = clock_monotonic_us() + (uint64_t)seconds * 1000000;
@@ -38,7 +38,7 @@ int warm_wait(const struct settings *settings, unsigned seconds, struct keeper_s
 			return 0;
 		if (!*ret_rc && is_hopeless(&status))
 			return WARM_NEVER;
-		if (clock_monotonic_us() >= deadline_us)
+		if (clock_monotonic_us() >= deadline_us || (is_enough && is_enough()))
 			return WARM_TIMEOUT;
 		nanosleep(&pause, NULL);
 	}

@@ -143,6 +143,16 @@ class Entrypoint(harness.SystemTest):
                 self.assertEqual(done.stderr.count(b"\n"), 1)
                 self.assertLess(time.monotonic() - began, 30)
 
+    def test_where_no_broker_can_be_started_nothing_is_waited_for(self):
+        began = time.monotonic()
+        done = self.entrypoint("--wait", "50", "echo", "ran",
+                               env={**self.env, "HEARTH_SOCKET": "/none/socket"})
+        self.assertEqual((done.returncode, done.stdout), (0, b"ran\n"))
+        self.assertIn(b"no broker could be started: hearthd: cannot serve at /none/socket: No such",
+                      done.stderr)
+        self.assertEqual(done.stderr.count(b"\n"), 1)
+        self.assertLess(time.monotonic() - began, 1.5)
+
     def test_the_wait_is_bounded(self):
         env = {**self.env, "SIMCUDA_FAIL": "cuInit:802*1000"}
         began = time.monotonic()
@@ -179,6 +189,36 @@ class Entrypoint(harness.SystemTest):
         self.assertEqual(process.stdout.readline(), f"{int(signal.SIGTERM)}\n")
         process.wait(harness.DEADLINE_S)
         self.assertEqual((process.returncode, process.stderr.read()), (3, ""))
+
+    def start_waiting(self, *words):
+        """One that waits for a keeper that fails again and again; returns once it has a broker."""
+        self.env["SIMCUDA_FAIL"] = "cuInit:802*1000"
+        process = self.start("--wait", "50", *words)
+        end = time.monotonic() + 20
+        while self.run_program(harness.HEARTH, "status").returncode and time.monotonic() < end:
+            time.sleep(0.02)
+        return process
+
+    def test_a_signal_that_comes_before_the_program(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            with self.subTest(number=number):
+                process = self.start_waiting("echo", "ran")
+                began = time.monotonic()
+                for _ in range(3):
+                    os.kill(self.pid(process), number)
+                process.wait(harness.DEADLINE_S)
+                self.assertEqual((process.returncode, process.stdout.read(), process.stderr.read()),
+                                 (128 + number, "", ""))
+                self.assertLess(time.monotonic() - began, 10)
+                self.assertEqual(self.run_program(harness.HEARTH, "status").returncode, 1)
+
+    def test_another_signal_waits_for_the_program(self):
+        self.env["SIMCUDA_FAIL"] = "cuInit:802*1000"
+        process = self.start("--wait", "1", "sleep", "60")
+        time.sleep(0.5)
+        os.kill(self.pid(process), signal.SIGUSR1)
+        process.wait(harness.DEADLINE_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGUSR1)
 
     def test_a_program_that_does_not_care_is_ended_by_sigterm(self):
         """As PID 1 itself it would not be: there, an unhandled signal is dropped."""

@@ -97,11 +97,150 @@ class Kernelspecs(harness.SystemTest):
         self.env["VIRTUAL_ENV"] = str(self.dir / "active")
         self.jupyter("install", "--kernel", "theirs")
 
+    def test_beside_the_jupyter_in_path(self):
+        """An environment whose bin is in PATH and that is not activated, also by a link."""
+        del self.env["JUPYTER_PATH"]
+        self.env["HOME"] = str(self.dir)
+        bin_folder = self.dir / "environment/bin"
+        bin_folder.mkdir()
+        links = self.dir / "links"
+        links.mkdir()
+        for name in ("jupyter", "python3"):
+            (bin_folder / name).write_text("#!/bin/sh\n")
+            (bin_folder / name).chmod(0o755)
+        (links / "jupyter").symlink_to(bin_folder / "jupyter")
+        path = self.env["PATH"]
+        self.assertIn(b"no kernelspec", self.jupyter("install", status=1))
+        for folder in (bin_folder, links):
+            self.env["PATH"] = f"relative:/none:{folder}:{path}"
+            self.assertIn(str(self.spec).encode(), self.jupyter("install"))
+            self.jupyter("uninstall")
+        # Jupyter's order: the user's before any prefix but an environment's.
+        users = self.add(self.dir / ".local/share/jupyter", "python3")
+        self.assertIn(str(users).encode(), self.jupyter("install"))
+        # A bare "python3" is Jupyter's own, natively.
+        self.assertEqual(json.loads(users.read_text())["argv"][3], str(bin_folder / "python3"))
+        self.jupyter("uninstall")
+        (self.dir / "environment/pyvenv.cfg").touch()
+        self.assertIn(str(self.spec).encode(), self.jupyter("install"))
+
+    def test_a_folder_in_other_letters(self):
+        spec = self.add(self.data, "MyKernel")
+        self.assertIn(str(spec).encode(), self.jupyter("install", "--kernel", "mykernel"))
+
+    def test_folders_with_blanks_and_other_letters(self):
+        spec = self.add(self.dir / "\u00dcber \'uns\'", "x")
+        self.env["JUPYTER_PATH"] = str(self.dir / "\u00dcber \'uns\'")
+        before = spec.read_bytes()
+        self.assertIn(str(spec).encode(), self.jupyter("install", "--kernel", "x"))
+        self.jupyter("uninstall", "--kernel", "x")
+        self.assertEqual(spec.read_bytes(), before)
+
+    def test_what_was_edited_meanwhile_stays(self):
+        for edit in (lambda spec: spec.update(env={"A": "1"}),
+                     lambda spec: spec["argv"].append("--debug"),
+                     lambda spec: spec["metadata"].update(more=1),
+                     lambda spec: spec.update(metadata={"hearth": "0"})):
+            self.spec.write_text(json.dumps(SPEC))
+            self.jupyter("install")
+            wrapped, wanted = json.loads(self.spec.read_text()), json.loads(json.dumps(SPEC))
+            edit(wrapped)
+            edit(wanted)
+            wanted["metadata"].pop("hearth", None)
+            self.spec.write_text(json.dumps(wrapped))
+            self.assertIn(b"what was edited meanwhile has stayed", self.jupyter("uninstall"))
+            self.assertEqual(json.loads(self.spec.read_text()), wanted)
+            self.assertEqual(os.listdir(self.spec.parent), ["kernel.json"])
+
+    def test_an_edited_argv_can_be_wrapped_again(self):
+        before = self.spec.read_bytes()
+        self.jupyter("install")
+        edited = json.loads(self.spec.read_text())
+        edited["argv"] = ["mine", "-f", "{connection_file}"]
+        self.spec.write_text(json.dumps(edited))
+        self.assertIn(b"from now on", self.jupyter("install"))
+        self.assertEqual(json.loads(self.spec.read_text())["argv"][3], "mine")
+        backup = self.spec.parent / "kernel.json.before-hearth"
+        self.assertEqual(backup.read_bytes(), before)
+        self.jupyter("uninstall")
+        self.assertEqual(json.loads(self.spec.read_text()), {**SPEC, "argv": edited["argv"]})
+
+    def test_what_was_kept_is_lost(self):
+        self.jupyter("install")
+        (self.spec.parent / "kernel.json.before-hearth").unlink()
+        self.assertIn(b"without Hearth", self.jupyter("uninstall"))
+        self.assertEqual(json.loads(self.spec.read_text()), SPEC)
+
+    def test_the_kernelspec_went_while_it_was_wrapped(self):
+        """As pip takes away the file that it has put there."""
+        self.jupyter("install")
+        self.spec.unlink()
+        self.assertIn(b"no kernelspec", self.jupyter("install", status=1))
+        self.jupyter("uninstall")
+        self.assertEqual(os.listdir(self.spec.parent), [])
+
+    def test_upgraded_in_between_and_installed_again(self):
+        self.jupyter("install")
+        self.spec.write_text("{\"argv\": [\"new\"]}")
+        self.jupyter("install")
+        self.assertEqual(json.loads(self.spec.read_text())["argv"][2:], ["--", "new"])
+        self.jupyter("uninstall")
+        self.assertEqual(self.spec.read_text(), "{\"argv\": [\"new\"]}")
+
+    def test_another_hearth_takes_the_place_of_the_first(self):
+        other = self.dir / "other"
+        for name in ("bin", "lib/hearth"):
+            (other / name).mkdir(parents=True)
+        shutil.copy(harness.HEARTH, other / "bin")
+        shutil.copy(harness.PRELOAD, other / "lib/hearth")
+        before = self.spec.read_bytes()
+        self.jupyter("install")
+        done = self.run_program(other / "bin/hearth", "jupyter", "install")
+        self.assertIn(b"libhearth-alias.so", done.stderr)
+        self.assertEqual(done.returncode, 1)
+        shutil.copy(harness.PRELOAD.parent / "libhearth-alias.so", other / "lib/hearth")
+        done = self.run_program(other / "bin/hearth", "jupyter", "install")
+        self.assertIn(b"from now on", done.stdout, done.stderr)
+        argv = json.loads(self.spec.read_text())["argv"]
+        self.assertEqual(argv, [str(other / "bin/hearth"), "run", "--", *SPEC["argv"]])
+        self.jupyter("uninstall")
+        self.assertEqual(self.spec.read_bytes(), before)
+
+    def test_a_link_and_its_times_come_back(self):
+        real = self.dir / "store.json"
+        self.spec.rename(real)
+        self.spec.symlink_to(real)
+        os.utime(real, (1, 1))
+        self.jupyter("install")
+        self.assertFalse(self.spec.is_symlink())
+        self.assertEqual(json.loads(real.read_text()), SPEC)
+        self.jupyter("uninstall")
+        self.assertEqual((os.readlink(self.spec), real.stat().st_mtime), (str(real), 1))
+
+    @harness.as_another
+    def test_a_folder_that_cannot_be_written(self):
+        before = self.spec.read_bytes()
+        self.dir.chmod(0o755)
+        as_another = ("setpriv", f"--reuid={harness.OTHER_USER}", f"--regid={harness.OTHER_USER}",
+                      "--clear-groups", harness.HEARTH, "jupyter")
+        done = self.run_program(*as_another, "install")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{self.spec}: Permission denied".encode(), done.stderr)
+        self.assertEqual(os.listdir(self.spec.parent), ["kernel.json"])
+        self.jupyter("install")
+        wrapped = self.spec.read_bytes()
+        done = self.run_program(*as_another, "uninstall")
+        self.assertIn(f"{self.spec}: Permission denied".encode(), done.stderr)
+        self.assertEqual((done.returncode, self.spec.read_bytes()), (1, wrapped))
+        self.jupyter("uninstall")
+        self.assertEqual(self.spec.read_bytes(), before)
+
     def test_what_cannot_be(self):
         self.assertIn(b"'none'", self.jupyter("install", "--kernel", "none", status=1))
         self.assertIn(b"'../x'", self.jupyter("install", "--kernel", "../x", status=2))
         self.assertIn(b"'list'", self.jupyter("list", status=2))
-        for text in ("{", "[]", "{\"argv\": []}", "{\"argv\": [1]}", ""):
+        for text in ("{", "[]", "{\"argv\": []}", "{\"argv\": [1]}", "", "\0", "null",
+                     "{\"argv\": \"python3\"}", "{\"argv\": [\"a\\u0000b\"]}", "[" * 100000):
             self.spec.write_text(text)
             self.assertIn(b"not a kernelspec", self.jupyter("install", status=1))
             self.assertEqual(self.spec.read_text(), text)
