@@ -3,6 +3,7 @@
  * its code, its status and its choice of version stand; only the pointer is replaced by our stub
  * for the same entry. */
 #include "base/log.h"
+#include "driver/loaded.h"
 #include "preload/around.h"
 #include "preload/claim.h"
 #include "preload/client.h"
@@ -52,6 +53,15 @@ CUresult handle_cuGetProcAddress_v2(
 static const unsigned char early_table[] = {0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e, 0xb9,
 	0xe2, 0xfb, 0x46, 0x9e, 0x7c, 0x0d, 0xd9};
 
+static void tell_table(const unsigned char *id, const void *caller)
+{
+	char name[64];
+
+	if (log_is_on(LOG_DEBUG))
+		log_debug("export table %02x%02x%02x%02x for %s", id[0], id[1], id[2], id[3],
+			loaded_file_name(caller, name, sizeof(name)) ? "unknown" : name);
+}
+
 /* The tables hold raw driver pointers, which are passed on as they are: the runtime checks them. So
  * the copy that gives one must be the one that the program keeps. */
 CUresult handle_cuGetExportTable(const void **table, const void *uuid)
@@ -62,7 +72,7 @@ CUresult handle_cuGetExportTable(const void **table, const void *uuid)
 	around_child();
 	if (table && (uintptr_t)uuid >= LOWEST_ADDRESS &&
 		memcmp(uuid, early_table, sizeof(early_table)) != 0) {
-		log_debug("export table %02x%02x%02x%02x", id[0], id[1], id[2], id[3]);
+		tell_table(id, __builtin_return_address(0));
 		claim_end("an export table");
 	}
 	real = (CUresult(*)(const void **, const void *))route_real(ROW_cuGetExportTable);

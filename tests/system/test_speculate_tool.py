@@ -68,6 +68,7 @@ class Tool(SpeculationTest):
 class Record(SpeculationTest):
     def test_what_a_table_ended_is_squashed(self):
         done = self.compare_steps(READY, "table=1", "init", "retain=0", "work")
+        self.assertIn("export table f9cff951 for driver_steps\n", done.messages)
         self.assertIn("an export table ends speculation", done.messages)
         self.assertEqual(done.how["cuInit"], "squashed")
         done = self.compare_steps(READY, "table=0", "init", "retain=0", "work")
