@@ -212,6 +212,8 @@ int sim_image_load_file(const char *path, bool is_library, struct sim_image **re
 /* One that nobody can use; only libraries are made of such. */
 bool sim_image_is_broken(const struct sim_image *image);
 struct sim_image *sim_image_free(struct sim_image *image);
+/* Of a text: most names that differ show it here. */
+uint64_t sim_image_hash(const char *text);
 /* What a kernel of that name does: an enum sim_work_kind, or -1 where the image lacks it. */
 int sim_image_find(const struct sim_image *image, const char *name);
 int sim_image_count(const struct sim_image *image);
@@ -240,6 +242,7 @@ struct sim_kernel {
 	struct sim_holder *holder;
 	enum sim_work_kind work;
 	bool is_loaded;
+	uint64_t hash; /* of its name */
 	char name[SIM_NAME_SIZE];
 };
 

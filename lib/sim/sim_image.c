@@ -41,6 +41,7 @@ struct sim_image {
 	const void *preserved; /* the caller's own, to be read again; NULL = not needed any more */
 	int count;
 	struct {
+		uint64_t hash; /* of its name */
 		char name[SIM_NAME_SIZE];
 		enum sim_work_kind work;
 	} * kernels;
@@ -52,6 +53,16 @@ static const struct {
 } operations[] = {{"fill", SIM_WORK_SET}, {"add", SIM_WORK_ADD}, {"scale", SIM_WORK_SCALE},
 	{"copy", SIM_WORK_COPY}, {"spin", SIM_WORK_SPIN}, {"nothing", SIM_WORK_NOTHING},
 	{"fault", SIM_WORK_FAULT}};
+
+/* FNV-1a */
+uint64_t sim_image_hash(const char *text)
+{
+	uint64_t hash = 14695981039346656037u;
+
+	for (const char *at = text; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+	return hash;
+}
 
 static int add(struct sim_image *image, const char *name, size_t length, enum sim_work_kind work)
 {
@@ -65,6 +76,7 @@ static int add(struct sim_image *image, const char *name, size_t length, enum si
 	image->kernels = larger;
 	memcpy(image->kernels[image->count].name, name, length);
 	image->kernels[image->count].name[length] = '\0';
+	image->kernels[image->count].hash = sim_image_hash(image->kernels[image->count].name);
 	image->kernels[image->count++].work = work;
 	return SIM_SUCCESS;
 }
@@ -125,12 +137,9 @@ static int read_elf(struct sim_image *image, const char *base)
  * simulated machine's: nothing is written to the user's home. */
 static void compile(const char *text)
 {
-	uint64_t hash = 14695981039346656037u;
 	char name[32];
 
-	for (const char *at = text; *at; at++)
-		hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-	snprintf(name, sizeof(name), "jit-%016lx", (unsigned long)hash);
+	snprintf(name, sizeof(name), "jit-%016lx", (unsigned long)sim_image_hash(text));
 	if (sim_env.is_cache_off || !sim_machine_has_cached(name))
 		sim_time_wait(sim_time(SIM_STEP_jit));
 }
@@ -255,8 +264,10 @@ struct sim_image *sim_image_free(struct sim_image *image)
 
 static int find(const struct sim_image *image, const char *name)
 {
+	uint64_t hash = sim_image_hash(name);
+
 	for (int i = 0; i < image->count; i++)
-		if (!strcmp(image->kernels[i].name, name))
+		if (image->kernels[i].hash == hash && !strcmp(image->kernels[i].name, name))
 			return (int)image->kernels[i].work;
 	return image->has_any_kernel ? SIM_WORK_NOTHING : -1;
 }

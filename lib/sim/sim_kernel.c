@@ -89,6 +89,7 @@ int sim_kernel_get(struct sim_holder *holder, const char *name, enum sim_kind ki
 	struct sim_context *context, struct sim_kernel **ret_kernel)
 {
 	int work = sim_image_find(holder->image, name);
+	uint64_t hash = sim_image_hash(name);
 	struct sim_kernel *kernel = holder->kernels;
 
 	if (sim_image_is_broken(holder->image))
@@ -96,7 +97,7 @@ int sim_kernel_get(struct sim_holder *holder, const char *name, enum sim_kind ki
 	if (work < 0 || strlen(name) >= SIM_NAME_SIZE)
 		return SIM_NOT_FOUND;
 	while (kernel && (kernel->object.kind != kind || kernel->object.context != context ||
-				 strcmp(kernel->name, name)))
+				 kernel->hash != hash || strcmp(kernel->name, name)))
 		kernel = kernel->next;
 	if (!kernel) {
 		kernel = calloc(1, sizeof(*kernel));
@@ -105,6 +106,7 @@ int sim_kernel_get(struct sim_holder *holder, const char *name, enum sim_kind ki
 		sim_object_add(&kernel->object, kind, context, free_kernel);
 		kernel->holder = holder;
 		kernel->work = (enum sim_work_kind)work;
+		kernel->hash = hash;
 		strcpy(kernel->name, name);
 		kernel->next = holder->kernels;
 		holder->kernels = kernel;
