@@ -125,11 +125,14 @@ class Busy(SpeculationTest):
     """A program that changes its environment all the time, while the driver reads its own."""
 
     def test_many_starts(self):
+        ready = 0
         for _ in range(100):
             done = self.under(STEPS, "busy=8", "init", "retain=0")
             self.assertEqual((done.returncode, done.stderr), (0, b""), done.messages)
             self.assertIn("cuInit 0", done.stdout.decode())
-        self.assert_speculated(done)
+            ready += "context on device 0: 0 after" in done.messages
+        # Where the processor is somebody else's for 8 ms, nothing is ready.
+        self.assertGreater(ready, 0)
 
     def test_while_another_thread_looks_up(self):
         for _ in range(60):
