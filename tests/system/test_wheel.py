@@ -57,8 +57,8 @@ def files_of(folder):
 
 
 class Venv(harness.SystemTest):
-    def setUp(self):
-        super().setUp()
+    def make_venv(self):
+        """Takes seconds: only where something is installed."""
         self.venv = self.dir / "venv"
         done = run(sys.executable, "-m", "venv", self.venv)
         if done.returncode:
@@ -134,6 +134,7 @@ class Wheel(Venv):
 
     def test_the_readmes_lines(self):
         """From the wheel to a report: the README's first screen, typed."""
+        self.make_venv()
         commands = first_screen.lines("wheel")
         self.assertEqual(len(commands), 3)
         first_screen.prepare(self.dir)
@@ -150,6 +151,7 @@ class Wheel(Venv):
                          first_screen.masked(first_screen.BLOCKS["output"]))
 
     def test_installed_used_and_gone(self):
+        self.make_venv()
         before = files_of(self.venv)
         self.pip("install", "--no-index", self.wheel)
         new = set(files_of(self.venv)) - set(before)
@@ -162,6 +164,7 @@ class Wheel(Venv):
 
 class FromTheClone(Venv):
     def test_pip_install_from_the_clone(self):
+        self.make_venv()
         done = run(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest",
                    self.dir / "probe", "meson-python")
         if done.returncode:
