@@ -1,5 +1,5 @@
-"""Torch under MPS: `train SEED STEPS` trains a small network, `fill MIB` takes memory until there is
-no more, with torch's own limit at MIB (0: none). Prints one JSON object."""
+"""Torch under MPS: `train SEED STEPS` trains a small network; `fill MIB` takes memory until there
+is no more, with a limit of torch's own at MIB (0: none). Prints one JSON object."""
 import json
 import sys
 import time
