@@ -27,7 +27,7 @@
 #define REPORT_SIZE 512
 
 struct request {
-	bool is_json, is_forced, is_docker, is_compose;
+	bool is_json, is_forced, is_docker, is_compose, is_shell;
 	struct mps_wish wish;
 	unsigned end, lines;
 	char **words; /* the first names what is to be done */
@@ -46,7 +46,8 @@ static int parse(int argc, char **argv, struct request *ret_request)
 		{.name = "end", .number = &request.end, .least = 1, .most = 1u << 30},
 		{.name = "lines", .number = &request.lines, .least = 1, .most = MOST_LINES},
 		{.name = "docker", .flag = &request.is_docker},
-		{.name = "compose", .flag = &request.is_compose}, {0}};
+		{.name = "compose", .flag = &request.is_compose},
+		{.name = "shell", .flag = &request.is_shell}, {0}};
 	int status = options_take(&command_mps, rows, WORDS_ANY, argc, argv, &request.words);
 
 	*ret_request = request;
@@ -308,13 +309,17 @@ static int env(const struct request *request)
 	struct target target;
 	int status;
 
-	if (request->is_docker == request->is_compose)
-		return command_fail(COMMAND_USAGE, "mps env: say --docker or --compose");
+	if (request->is_docker + request->is_compose + request->is_shell != 1)
+		return command_fail(
+			COMMAND_USAGE, "mps env: say one of --docker, --compose and --shell");
 	status = find_running(request, &target);
 	if (status)
 		return status;
 	container_print(&target.place, geteuid(), getegid(),
-		request->is_docker ? CONTAINER_DOCKER : CONTAINER_COMPOSE, stdout);
+		request->is_docker    ? CONTAINER_DOCKER
+		: request->is_compose ? CONTAINER_COMPOSE
+				      : CONTAINER_SHELL,
+		stdout);
 	return fflush(stdout) ? COMMAND_FAILED : COMMAND_OK;
 }
 
@@ -368,6 +373,7 @@ const struct command command_mps = {
 		"  env          what a container needs to be a client\n"
 		"  --docker     as options of docker run\n"
 		"  --compose    as part of a compose file\n"
+		"  --shell      for `eval` in a shell, whose programs are clients from then on\n"
 		"  --users LIST whom root's --system daemon is for: names or numbers, with commas "
 		"(start)\n"
 		"  --system     the machine's daemon, at /run/hearth/mps, not the user's\n"

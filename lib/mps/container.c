@@ -27,7 +27,9 @@ static void print_compose(const struct place *place, uid_t uid, gid_t gid, FILE 
 void container_print(
 	const struct place *place, uid_t uid, gid_t gid, enum container_form form, FILE *to)
 {
-	if (form == CONTAINER_DOCKER)
+	if (form == CONTAINER_SHELL)
+		fprintf(to, "export CUDA_MPS_PIPE_DIRECTORY='%s'\n", place->pipe);
+	else if (form == CONTAINER_DOCKER)
 		print_docker(place, uid, gid, to);
 	else
 		print_compose(place, uid, gid, to);

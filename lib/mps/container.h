@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-enum container_form { CONTAINER_DOCKER, CONTAINER_COMPOSE };
+enum container_form { CONTAINER_DOCKER, CONTAINER_COMPOSE, CONTAINER_SHELL };
 
-/* Prints options for `docker run`, one on a line, or a service of a compose file. `uid` and `gid`:
- * whose clients the daemon takes. */
+/* Prints options for `docker run`, one on a line; a part of a compose file's service; or, for a
+ * shell beside the daemon, what it evaluates. `uid` and `gid`: whose clients the daemon takes. */
 void container_print(
 	const struct place *place, uid_t uid, gid_t gid, enum container_form form, FILE *to);

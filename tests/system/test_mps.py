@@ -162,7 +162,10 @@ class Shown(MpsTest):
         for line in ("    ipc: host\n", f"      - {pipe}:{pipe}\n",
                      f"      CUDA_MPS_PIPE_DIRECTORY: {pipe}\n"):
             self.assertIn(line, compose)
-        self.assertEqual(self.mps("env").returncode, 2)
+        self.assertEqual(self.mps("env", "--shell").stdout.decode(),
+                         f"export CUDA_MPS_PIPE_DIRECTORY='{pipe}'\n")
+        for words in ([], ["--docker", "--compose"]):
+            self.assertEqual(self.mps("env", *words).returncode, 2)
 
     def test_a_daemon_that_hangs_is_told(self):
         roll = self.start()
