@@ -35,8 +35,9 @@ class Checks(harness.SystemTest):
                 for name, code in mps_states.expected().items()]
         rates = {"plain": 10, "MPS": 20, "Hearth": 10, "Hearth_MPS": 20}
         self.assertEqual(set(self.checks(good, **rates).values()), {True})
-        for rows, worse in (([{**good[0], "cuInit": 805}], {}),
-                            ([{**good[0], "says it": False}], {}), (good, {"MPS": 14}), (good, {"Hearth_MPS": 19.7})):
+        wrong, silent = [{**good[0], "cuInit": 805}], [{**good[0], "says it": False}]
+        for rows, worse in ((wrong, {}), (silent, {}), (good, {"MPS": 14}),
+                            (good, {"Hearth_MPS": 19.7})):
             with self.subTest(rows=rows, worse=worse):
                 held = self.checks(rows, **{**rates, **worse})
                 self.assertEqual(list(held.values()).count(False), 1, held)
