@@ -124,14 +124,14 @@ static int say_go(struct adoption *adoption, int fd)
 {
 	struct terminal *terminal = &adoption->terminal;
 	struct spare_message message;
-	bool is_given = terminal->tty >= 0 && terminal->is_eager && terminal_give(terminal);
+	bool is_offered = terminal->tty >= 0 && terminal->is_eager && terminal_offer(terminal);
 	int rc;
 
-	packet_init(&message, SPARE_GO, is_given);
+	packet_init(&message, SPARE_GO, is_offered);
 	memcpy(message.text, &terminal->before, sizeof(terminal->before));
 	rc = packet_send(fd, &message, &terminal->tty, terminal->tty >= 0);
-	if (rc)
-		terminal_take_back(terminal);
+	if (!rc && is_offered)
+		terminal_give(terminal);
 	return rc;
 }
 

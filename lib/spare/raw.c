@@ -16,18 +16,14 @@ bool raw_is(int tty)
 	       raw.c_lflag == now.c_lflag && raw.c_cflag == now.c_cflag;
 }
 
-int raw_enter(int tty, struct termios *ret_before)
+int raw_enter(int tty)
 {
-	struct termios before, raw;
+	struct termios raw;
 
-	if (tcgetattr(tty, &before))
+	if (tcgetattr(tty, &raw))
 		return -errno;
-	raw = before;
 	cfmakeraw(&raw);
-	if (tcsetattr(tty, TCSANOW, &raw))
-		return -errno;
-	*ret_before = before;
-	return 0;
+	return tcsetattr(tty, TCSANOW, &raw) ? -errno : 0;
 }
 
 void raw_leave(int tty, const struct termios *settings)

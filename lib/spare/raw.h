@@ -8,8 +8,8 @@
 /* Whether it passes every byte on as it is, as cfmakeraw(3) has it. */
 bool raw_is(int tty);
 
-/* Makes it so. 0 with the settings that it had, or -errno. */
-int raw_enter(int tty, struct termios *ret_before);
+/* Makes it so. 0 or -errno. */
+int raw_enter(int tty);
 
 /* Sets these; not where it is raw no more, since somebody else has set it then. */
 void raw_leave(int tty, const struct termios *settings);

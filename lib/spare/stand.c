@@ -32,11 +32,12 @@ static bool give_terminal(struct stand *stand)
 {
 	struct spare_message message;
 
-	if (!terminal_give(stand->terminal))
+	if (!terminal_offer(stand->terminal))
 		return false;
 	packet_init(&message, SPARE_FOREGROUND, 1);
 	memcpy(message.text, &stand->terminal->before, sizeof(stand->terminal->before));
 	packet_send(stand->fd, &message, NULL, 0);
+	terminal_give(stand->terminal);
 	return true;
 }
 

@@ -121,18 +121,28 @@ static bool is_ours(const struct terminal *terminal)
 	return terminal->tty >= 0 && tcgetpgrp(terminal->tty) == getpgrp();
 }
 
-bool terminal_give(struct terminal *terminal)
+static bool has_given(const struct terminal *terminal)
+{
+	return terminal->is_given && raw_is(terminal->tty);
+}
+
+bool terminal_offer(struct terminal *terminal)
 {
 	if (!is_ours(terminal))
 		return false;
-	if (!terminal->is_given || !raw_is(terminal->tty)) {
-		if (raw_enter(terminal->tty, &terminal->before))
-			return false;
-		tcsetattr(terminal->master, TCSANOW, &terminal->before);
-		pass_typed_before(terminal, &terminal->before);
-	}
+	if (has_given(terminal))
+		return true;
+	return !tcgetattr(terminal->tty, &terminal->before) &&
+	       !tcsetattr(terminal->master, TCSANOW, &terminal->before);
+}
+
+void terminal_give(struct terminal *terminal)
+{
+	bool is_new = !has_given(terminal);
+
 	terminal->is_given = true;
-	return true;
+	if (is_new && !raw_enter(terminal->tty))
+		pass_typed_before(terminal, &terminal->before);
 }
 
 void terminal_take_back(struct terminal *terminal)

@@ -37,8 +37,12 @@ bool terminal_is(int fd);
 /* Takes a pty's two ends over, which become this terminal's like. */
 void terminal_start(struct terminal *terminal, int master, int slave);
 
-/* Gives it to the program. False where it is not this process's group's to give. */
-bool terminal_give(struct terminal *terminal);
+/* Prepares to give it to the program: `before` is set, and the pty has its settings. False where it
+ * is not this process's group's to give. */
+bool terminal_offer(struct terminal *terminal);
+
+/* Gives it, once whoever is to set it right after this process's death has been told. */
+void terminal_give(struct terminal *terminal);
 
 /* Takes it back, with the settings that the pty has now, as a shell finds it natively. */
 void terminal_take_back(struct terminal *terminal);

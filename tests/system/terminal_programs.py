@@ -38,9 +38,10 @@ PROGRAMS = {
     "interrupted_input": ("try:\n    input('who? ')\nexcept KeyboardInterrupt:\n"
                           "    print('caught')", [("who? ", "abc\x03")]),
     "quit": (SLEEP + "finally:\n    print('never')", [("began", "\x1c")]),
-    "child_interrupted": ("import subprocess\np = subprocess.Popen(['bash', '-c', 'trap \"echo "
-                          "child; exit 3\" INT; echo began; sleep 60'])\ntry:\n    p.wait()\n"
-                          "except KeyboardInterrupt:\n    print(p.wait())", [("began", "\x03")]),
+    "child_interrupted": ("import signal, subprocess\n"
+                          "signal.signal(signal.SIGINT, lambda *a: None)\n"
+                          "print(subprocess.call(['bash', '-c', 'trap \"echo child; "
+                          "exit 3\" INT; echo began; sleep 60']))", [("began", "\x03")]),
     "stopped": ("import signal, time\nwoken = []\n"
                 "signal.signal(signal.SIGCONT, lambda *a: woken.append(1))\nprint('began')\n"
                 "while not woken:\n    time.sleep(0.01)\nprint('woken')",
@@ -72,7 +73,8 @@ PROGRAMS = {
 # Other command lines: NAME = (line, source, steps). RUN stands for the program's.
 LINES = {
     "pipeline": ("RUN | cat", "import sys, time\ngot = input()\ntime.sleep(0.2)\n"
-                 "print(got, sys.stdout.isatty(), sys.stdin.isatty(), flush=True)\ninput()", [(None, "abc\n"), ("abc", "\x03")]),
+                 "print(got, sys.stdout.isatty(), sys.stdin.isatty(), flush=True)\ninput()",
+                 [(None, "abc\n"), ("abc", "\x03")]),
     "from_file": ("RUN < p.py", SLEEP + "except KeyboardInterrupt:\n    print(input())",
                   [("began", "\x03")]),
     "to_file": ("RUN > out 2>&1 < /dev/null; cat out",

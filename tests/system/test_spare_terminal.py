@@ -98,6 +98,12 @@ class AlikeTest(TerminalTest):
                    [("began", "echo ahead\n"), (shell_session.PROMPT + "echo ahead", "")])
 
 
+def lead():
+    """Before an exec: lead a session, with stdin for its terminal."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class AloneTest(TerminalTest):
     """Without a shell, which would have put the terminal right: the client leads the session."""
 
@@ -109,10 +115,6 @@ class AloneTest(TerminalTest):
         for end in outer, inner:
             self.addCleanup(os.close, end)
         self.settings = termios.tcgetattr(inner)
-
-        def lead():
-            os.setsid()
-            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         program = subprocess.Popen(
             [harness.HEARTH, "run", *option.split(), "--", spares.PYTHON, "-c",
              "import os, sys, time\nprint(os.getpid(), os.getppid(), flush=True)\n" + text],
@@ -206,6 +208,30 @@ class AloneTest(TerminalTest):
             self.assertEqual(names[-1] == os.ttyname(inner), option == "")
             program.wait()
         self.assertTrue(names[1].startswith("/dev/pts/"), names)
+
+    def test_it_leads_a_group_in_a_script_too(self):
+        self.start()
+        (self.work / "p.py").write_text("import os\nprint(os.getpgrp() == os.getpid())")
+        for option, shown in ("", "False\n"), ("--spare", "True\n"):
+            line = f"bash -c '{RUN.replace('$OPTION', option)}; true'"
+            self.assertEqual(self.session("").command(line), shown)
+
+    def test_a_client_that_is_killed_at_any_moment(self):
+        self.start()
+        for delay_ms in range(2, 18, 2):
+            self.wait_for_one()
+            outer, inner = os.openpty()
+            self.settings = termios.tcgetattr(inner)
+            program = subprocess.Popen(
+                [harness.HEARTH, "run", "--spare", "--", spares.PYTHON, "-c",
+                 "import time; time.sleep(60)"], env=self.env, stdin=inner, stdout=inner,
+                stderr=inner, preexec_fn=lead)
+            time.sleep(0.001 * delay_ms)
+            program.kill()
+            program.wait(harness.DEADLINE_S)
+            self.assert_settings(inner)
+            os.close(outer)
+            os.close(inner)
 
     def test_without_a_terminal_of_its_own_the_program_has_none(self):
         self.start()
