@@ -98,6 +98,20 @@ bootstrap_apt()
 		die "apt-get could not install: ${packages[*]}"
 }
 
+# The shells whose completions are tested, where the machine's archive has them.
+bootstrap_shells()
+{
+	local packages=()
+
+	have zsh || packages+=(zsh)
+	have fish || packages+=(fish)
+	[ -e /usr/share/bash-completion/bash_completion ] || packages+=(bash-completion)
+	[ ${#packages[@]} = 0 ] && return 0
+	say "will install with apt-get, if it can be: ${packages[*]}"
+	apt-get -q install -y --no-install-recommends "${packages[@]}" </dev/null >&2 ||
+		say "apt-get could not install: ${packages[*]}; what tests them is skipped"
+}
+
 # fetch_package NAME: unpack a Debian package in build/deps, without installing it.
 fetch_package()
 {
@@ -192,6 +206,7 @@ bootstrap()
 	use_local_installs
 	if [ "$(id -u)" = 0 ] && have apt-get; then
 		bootstrap_apt "$1"
+		[ "$1" != check ] || bootstrap_shells
 	else
 		bootstrap_user "$1"
 	fi
@@ -200,5 +215,7 @@ bootstrap()
 	compiles criterion/criterion.h criterion ||
 		MISSING+=("Criterion: unit tests run in plain children")
 	have clang || MISSING+=("clang: its build is skipped")
+	have zsh || MISSING+=("zsh: its completions are not tried")
+	have fish || MISSING+=("fish: its completions are not tried")
 	have_clang_format || MISSING+=("clang-format $FORMAT_MAJOR: layout is not checked")
 }

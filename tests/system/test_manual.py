@@ -1,14 +1,22 @@
 """Man pages and completions against the programs: what `--help` names is in each of them and the
 other way round; pages are clean for mandoc and groff; completions work in the shells that are
 here."""
+import os
+import pty
 import re
+import select
 import shutil
+import signal
 import subprocess
+import time
 import unittest
+from pathlib import Path
 
 import harness
 
 MANUAL = harness.BUILD / "tools/man"
+CONTROLS = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]|[\0-\x1a]")
+LOADER = Path("/usr/share/bash-completion/bash_completion")
 PAGES = ("hearth.1", "hearthd.8", "hearth-env.7")
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
@@ -149,6 +157,59 @@ class Completions(harness.SystemTest):
                     self.skipTest(f"{shell} is not here")
                 done = self.run_program(shell, "-n", MANUAL / name)
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+
+    def type(self, shell, setup, *typed):
+        """What an interactive shell shows for it on a terminal."""
+        path = shutil.which(shell[0])
+        if not path:
+            self.skipTest(f"{shell[0]} is not here")
+        pid, terminal = pty.fork()
+        if not pid:
+            os.execve(path, shell, {**self.env, "TERM": "dumb", "PS1": "", "HOME": str(self.dir)})
+        shown = ""
+        os.write(terminal, (setup + "; echo rea''dy\n").encode())
+        for keys, wanted in (("", "ready"), *typed):
+            os.write(terminal, keys.encode())
+            end = time.monotonic() + 20
+            while wanted not in shown and time.monotonic() < end:
+                if select.select([terminal], [], [], 1)[0]:
+                    shown += os.read(terminal, 4096).decode(errors="replace")
+                    shown = CONTROLS.sub("", shown)
+            self.assertIn(wanted, shown)
+            shown = ""
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+
+    TYPED = (("hearth sta\t", "hearth status"), ("\x15hearth run --rep\t", "--report"))
+
+    def test_bash_at_a_terminal(self):
+        self.type(("bash", "--norc", "--noprofile", "-i"), f". {MANUAL}/hearth", *self.TYPED)
+
+    def test_zsh_at_a_terminal(self):
+        """Found in its path for functions, by its first line."""
+        self.type(("zsh", "-f", "-i"), f"fpath=({MANUAL} $fpath); autoload -Uz compinit; "
+                  "compinit -u -D", *self.TYPED)
+
+    @unittest.skipUnless(LOADER.exists(), "bash-completion is not here")
+    def test_bash_completion_finds_it(self):
+        folder = self.dir / "completions"
+        folder.mkdir()
+        (folder / "hearth").symlink_to(MANUAL / "hearth")
+        self.env["BASH_COMPLETION_USER_DIR"] = str(self.dir)
+        done = self.run_program("bash", "--norc", "-c", f". {LOADER}; _completion_loader hearth; "
+                                "complete -p hearth")
+        self.assertIn(b"-F _hearth hearth", done.stdout, done.stderr)
+
+    @unittest.skipUnless(shutil.which("fish"), "fish is not here")
+    def test_fish_finds_it(self):
+        folder = self.dir / "share/fish/vendor_completions.d"
+        folder.mkdir(parents=True)
+        (folder / "hearth.fish").symlink_to(MANUAL / "hearth.fish")
+        self.env.update(HOME=str(self.dir), XDG_DATA_DIRS=str(self.dir / "share"),
+                        PATH=f"{harness.HEARTH.parent}:{self.env['PATH']}")
+        done = self.run_program("fish", "-c", "complete -C 'hearth sta'")
+        self.assertIn(b"status\t", done.stdout, done.stderr)
 
     @unittest.skipUnless(shutil.which("fish"), "fish is not here")
     def test_fish_completes(self):

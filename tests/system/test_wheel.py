@@ -17,6 +17,7 @@ import harness
 FLOOR = (2, 17)
 BUILD_S = 280
 FIRST_CALL = "import ctypes; print(ctypes.CDLL('libcuda.so.1').cuInit(0))"
+README_WHEEL = re.search(r"install (dist/\S+)$", first_screen.lines("wheel")[1]).group(1)
 INSTALLED = {"bin/hearth", "bin/hearthd", "lib/hearth/libhearth.so",
              "lib/hearth/libhearth-alias.so"}
 
@@ -27,8 +28,8 @@ def run(*words, env=None, cwd=harness.SOURCE):
                           env=env, timeout=BUILD_S)
 
 
-def wheel(source):
-    done = run(source / "tools/wheel", source / "build/wheel/out")
+def wheel(source, *words):
+    done = run(source / "tools/wheel", *words)
     if done.returncode:
         raise RuntimeError(done.stderr)
     return Path(done.stdout.strip())
@@ -89,7 +90,7 @@ class Wheel(Venv):
         fetched = run(harness.SOURCE / "tools/wheel", "--fetch")
         if fetched.returncode:
             raise unittest.SkipTest(f"PyPI cannot be had: {fetched.stderr.strip()[-200:]}")
-        cls.wheel = wheel(harness.SOURCE)
+        cls.wheel = wheel(harness.SOURCE, harness.SOURCE / "build/wheel/out")
 
     def unpacked(self):
         zipfile.ZipFile(self.wheel).extractall(self.dir / "unpacked")
@@ -101,6 +102,8 @@ class Wheel(Venv):
             copy_of_the_sources(Path(folder))
             second = wheel(Path(folder))
             self.assertEqual(second.name, self.wheel.name)
+            # Where the README's lines look for it.
+            self.assertEqual(list(Path(folder).glob(README_WHEEL)), [second])
             self.assertEqual(second.read_bytes(), self.wheel.read_bytes())
 
     def test_it_is_for_any_linux_with_the_floor(self):
