@@ -2,6 +2,7 @@
  * parts that spawn.c uses after fork neither allocate nor lock. */
 #include "broker/process.h"
 
+#include "base/no_mps.h"
 #include "broker/keeper_child.h"
 
 #include <dirent.h>
@@ -18,8 +19,8 @@
 
 #define SELF "/proc/self/exe"
 /* A keeper must never become a client of MPS: it would start the server, and in its turn keep other
- * users from theirs. No control pipe can lie here, so the driver goes on without MPS. */
-#define NO_MPS "CUDA_MPS_PIPE_DIRECTORY=/dev/null/none"
+ * users from theirs. */
+#define NO_MPS "CUDA_MPS_PIPE_DIRECTORY=" NO_MPS_FOLDER
 
 extern char **environ;
 

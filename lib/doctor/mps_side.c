@@ -33,6 +33,7 @@ static enum severity severity_of(const struct judgement *judgement)
 	case JUDGE_FINE:
 		return SEVERITY_OK;
 	case JUDGE_NO_SERVER:
+	case JUDGE_UNKNOWN:
 		return SEVERITY_NOTE;
 	case JUDGE_HANGS:
 	case JUDGE_STRANGER:

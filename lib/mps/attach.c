@@ -2,6 +2,7 @@
 #include "mps/attach.h"
 
 #include "base/env.h"
+#include "base/no_mps.h"
 #include "base/settings.h"
 #include "broker/machine.h"
 #include "launch/keeper_status.h"
@@ -17,8 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* No socket can lie here, and it stands before the driver's default folder. */
-#define NO_MPS "/dev/null/none"
 #define BROKER_LIMIT_US 300000
 #define MOST_DEVICES 64
 #define VISIBLE_SIZE 4096
@@ -201,7 +200,7 @@ int attach_prepare(const struct attach_wish *wish, char ret_why[ATTACH_WHY])
 		}
 	}
 	if (rc)
-		return setenv("CUDA_MPS_PIPE_DIRECTORY", NO_MPS, 1) ? -ENOMEM : rc;
+		return setenv("CUDA_MPS_PIPE_DIRECTORY", NO_MPS_FOLDER, 1) ? -ENOMEM : rc;
 	if (setenv("CUDA_MPS_PIPE_DIRECTORY", folder, 1))
 		return -ENOMEM;
 	return name_devices();

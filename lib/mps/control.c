@@ -101,7 +101,7 @@ static int spawn(const struct control *control, const char *const *arguments, in
 	sigfillset(&set);
 	posix_spawnattr_setsigdefault(&attributes, &set);
 	posix_spawnattr_setflags(
-		&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+		&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 	rc = posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
 	if (!rc)
 		rc = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);

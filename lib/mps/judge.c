@@ -238,7 +238,14 @@ void judge_folder(const char *folder, struct judgement *ret_judgement)
 			(unsigned)daemon_uid);
 	} else if (daemon_uid == geteuid() || !geteuid()) {
 		rc = ask_servers(folder, &judgement, &server);
-		if (rc && rc != -ENOENT) {
+		if (rc == -EPROTO) {
+			say(&judgement, JUDGE_UNKNOWN,
+				"the daemon of %s (pid %d) does not answer as protocol v2 has it "
+				"(v3, "
+				"perhaps): Hearth leaves it alone",
+				folder, (int)judgement.daemon);
+			judgement.is_client = true;
+		} else if (rc && rc != -ENOENT) {
 			say(&judgement, JUDGE_HANGS,
 				"the daemon of %s (pid %d) does not answer: programs wait", folder,
 				(int)judgement.daemon);

@@ -19,6 +19,7 @@ enum judge_state {
 	JUDGE_NO_SERVER,  /* the first client has it started */
 	JUDGE_FAULT,
 	JUDGE_FULL,
+	JUDGE_UNKNOWN, /* the daemon speaks another protocol */
 };
 
 /* From how many clients on a server is called full: what NVIDIA's man page says of compute

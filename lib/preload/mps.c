@@ -3,11 +3,13 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/no_mps.h"
 #include "driver/mps_code.h"
 #include "preload/first_call.h"
 #include "preload/route.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #define MPS_ENABLED 133 /* CU_DEVICE_ATTRIBUTE_MPS_ENABLED: 1 in a client (seen on 580.159.04) */
 
@@ -19,7 +21,8 @@ void mps_note_init(void)
 	struct hearth_page *page = first_call_page();
 	int is_client = 0;
 
-	if (!folder || attribute(&is_client, MPS_ENABLED, 0) != CUDA_SUCCESS)
+	if (!folder || !strcmp(folder, NO_MPS_FOLDER) ||
+		attribute(&is_client, MPS_ENABLED, 0) != CUDA_SUCCESS)
 		return;
 	if (is_client && page)
 		__atomic_fetch_or(&page->flags, HEARTH_PAGE_MPS, __ATOMIC_RELAXED);

@@ -5,6 +5,7 @@
 #include "base/at_start.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/no_mps.h"
 #include "base/state_dir.h"
 #include "driver/build_id.h"
 #include "driver/verdict.h"
@@ -152,6 +153,14 @@ static bool is_undo_proven(const struct build_id *driver)
 	return verdict_find(state_dir, driver, NULL) == VERDICT_PASSED;
 }
 
+/* Whether the driver may find a daemon, or may be meant to. */
+static bool is_mps(void)
+{
+	const char *folder = env_get(ENV_CUDA_MPS_PIPE_DIRECTORY);
+
+	return folder ? strcmp(folder, NO_MPS_FOLDER) != 0 : !access(MPS_PIPE, F_OK);
+}
+
 int situation_read(const char *driver, struct situation *ret_situation)
 {
 	const struct settings *settings = start_settings();
@@ -176,7 +185,7 @@ int situation_read(const char *driver, struct situation *ret_situation)
 		situation.is_chosen = situation.is_eager = situation.has_gpu;
 	situation.is_tool =
 		env_get(ENV_CUDA_INJECTION64_PATH) || env_get(ENV_NVTX_INJECTION64_PATH);
-	situation.is_mps = env_get(ENV_CUDA_MPS_PIPE_DIRECTORY) || !access(MPS_PIPE, F_OK);
+	situation.is_mps = is_mps();
 	situation.is_undo_proven = is_undo_proven(&id);
 	/* Part of what the self-test proves. */
 	situation.is_getenv_redirected = situation.is_undo_proven;

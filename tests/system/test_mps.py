@@ -9,7 +9,7 @@ import subprocess
 import harness
 from mps import MpsTest, is_there
 
-CLIENT_GONE = 10  # s
+CLIENT_GONE = harness.DEADLINE_S
 
 
 class Kept(MpsTest):

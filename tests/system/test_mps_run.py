@@ -165,6 +165,18 @@ class Doctor(mps.MpsTest):
         self.assert_both(self.place / "pipe", "problem", "does not answer: programs wait",
                          f"kill -9 {roll['daemon']}")
 
+    def test_a_daemon_of_another_protocol_is_left_alone(self):
+        self.start()
+        control = self.dir / "bin/nvidia-cuda-mps-control"
+        kept = control.read_text()
+        self.addCleanup(control.write_text, kept)
+        control.write_text("#!/bin/sh\necho 'Unknown command \"get_server_list\"'\n")
+        found = self.doctor(self.place / "pipe")["mps"]
+        self.assertEqual(found["severity"], "note")
+        self.assertIn("does not answer as protocol v2 has it", found["text"])
+        done = self.hearth("run", "--mps", "--", "env")
+        self.assertIn(f"CUDA_MPS_PIPE_DIRECTORY={self.place}/pipe\n", done.stdout.decode())
+
     @harness.as_another
     def test_a_folder_out_of_reach(self):
         self.start()

@@ -87,6 +87,14 @@ class Changed(SpeculationTest):
             with self.subTest(name):
                 self.steps(READY, f"env={name}={value}", *AFTERWARDS)
 
+    def test_nothing_is_done_ahead_for_a_client_of_mps(self):
+        for folder, is_client in (("/nowhere", True), ("/dev/null/none", False)):
+            done = self.under(STEPS, READY, *AFTERWARDS, CUDA_MPS_PIPE_DIRECTORY=folder)
+            with self.subTest(folder):
+                self.assertEqual(done.how["cuInit"] == "speculated", not is_client)
+                self.assertEqual("an MPS client" in done.messages, is_client)
+                self.assertEqual("MPS: no client" in done.messages, is_client)
+
     def test_variables_that_no_driver_reads(self):
         self.steps(READY, "env=PATH=/nowhere", "env=NOTHING=1", "unenv=LANG", *AFTERWARDS,
                    changes=False)
