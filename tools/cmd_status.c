@@ -16,6 +16,7 @@
 #define DURATION_SIZE 32
 #define MAX_WAIT_S 86400
 #define WAITED_IN_VAIN 2
+#define NOBODY_ANSWERS (-1)
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -222,8 +223,8 @@ static int print_status(bool is_json)
 			      : COMMAND_OK;
 }
 
-/* What is wrong with a broker that does not answer is said where it is shown. */
-static int wait_until_warm(unsigned seconds)
+/* Says why it is not warm. NOBODY_ANSWERS, after which nothing is left to be shown. */
+static int wait_until_warm(unsigned seconds, bool is_json)
 {
 	char why[WARM_TEXT_SIZE];
 	struct keeper_status status;
@@ -235,8 +236,10 @@ static int wait_until_warm(unsigned seconds)
 	rc = warm_wait(&settings, seconds, NULL, &status, &reply, &asked);
 	if (!rc)
 		return COMMAND_OK;
-	if (asked)
-		return WAITED_IN_VAIN;
+	if (asked) {
+		print_failure(asked, &reply, is_json);
+		return NOBODY_ANSWERS;
+	}
 	warm_explain(&status, why);
 	if (rc == WARM_NEVER || !strcmp(status.state, "failed"))
 		return command_fail(COMMAND_FAILED, "no GPU is kept: %s", why);
@@ -256,7 +259,9 @@ static int run(int argc, char **argv)
 	if (status != OPTIONS_TAKEN)
 		return status;
 	if (seconds != UINT_MAX)
-		waited = wait_until_warm(seconds);
+		waited = wait_until_warm(seconds, is_json);
+	if (waited == NOBODY_ANSWERS)
+		return WAITED_IN_VAIN;
 	shown = print_status(is_json);
 	return waited ? waited : shown;
 }

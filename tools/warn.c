@@ -1,5 +1,5 @@
-/* Collecting warnings. Runs in the hearth tool. nvidia-smi is asked only where a run has waited for
- * a cold cuInit: it takes a second on some machines. */
+/* Collecting warnings. Runs in the hearth tool. nvidia-smi is asked once at most, and only where a
+ * run has waited for a cold cuInit: it takes a second on some machines. */
 #include "warn.h"
 
 #include "doctor/machine.h"
@@ -20,12 +20,23 @@ static void find_modes(struct findings *findings)
 	scene_done(&scene);
 }
 
+/* What the machine's settings are now is said once, where it matters last. */
+static bool is_last_dear(const struct run_log *log, size_t at)
+{
+	if (!warnings_is_init_dear(&log->runs[at]))
+		return false;
+	while (++at < log->count)
+		if (warnings_is_init_dear(&log->runs[at]))
+			return false;
+	return true;
+}
+
 static void find(const struct run_log *log, size_t at, const struct profiles *profiles,
 	struct findings *findings)
 {
 	warnings_find_habits(log, at, profiles, findings);
 	warnings_find_conditions(&log->runs[at], findings);
-	if (warnings_is_init_dear(&log->runs[at]))
+	if (is_last_dear(log, at))
 		find_modes(findings);
 }
 

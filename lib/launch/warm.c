@@ -9,6 +9,7 @@
 #include <time.h>
 
 #define POLL_MS 20
+#define MOMENT_US 200000
 #define NO_DEVICE 100 /* CUDA_ERROR_NO_DEVICE */
 
 /* Will this keeper not become warm by being waited for? */
@@ -16,6 +17,17 @@ static bool is_hopeless(const struct keeper_status *status)
 {
 	return !strcmp(status->state, "off") ||
 	       (!strcmp(status->state, "failed") && status->rc == NO_DEVICE);
+}
+
+/* A broker that hangs holds us no longer than we were told, and a moment. */
+static uint64_t ask_limit_us(unsigned seconds, uint64_t deadline_us)
+{
+	uint64_t now_us = clock_monotonic_us();
+	uint64_t left_us = deadline_us > now_us ? deadline_us - now_us : 0;
+
+	if (!seconds || left_us > ASK_LIMIT_US)
+		return ASK_LIMIT_US;
+	return left_us > MOMENT_US ? left_us : MOMENT_US;
 }
 
 int warm_wait(const struct settings *settings, unsigned seconds, bool (*is_enough)(void),
@@ -28,7 +40,8 @@ int warm_wait(const struct settings *settings, unsigned seconds, bool (*is_enoug
 		struct keeper_status status = {0};
 		json_t *json;
 
-		*ret_rc = keeper_status_ask(settings, ret_reply, &json);
+		*ret_rc = keeper_status_ask_within(
+			settings, ask_limit_us(seconds, deadline_us), ret_reply, &json);
 		if (!*ret_rc) {
 			keeper_status_read(json, &status);
 			json_decref(json);

@@ -320,6 +320,24 @@ class Cli(harness.SystemTest):
         self.assertRegex(result.stdout, rb"keeper: released for \d+ s "
                          rb"\(by `hearth release`, until `hearth release --resume`\)\n")
 
+    def test_status_waits_no_longer_where_the_broker_dies_or_hangs(self):
+        self.env["SIMCUDA_FAIL"] = "cuInit:802*1000"
+        self.hearth("run", "true", status=0)
+        pid = self.status()["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        for seconds, most in ((0, 3), (1, 2.5)):
+            began = time.monotonic()
+            result = self.hearth("status", "--wait", seconds, status=2)
+            self.assertEqual(result.stderr.count(b"does not answer: Connection timed out"), 1)
+            self.assertLess(time.monotonic() - began, most)
+        os.kill(pid, signal.SIGCONT)
+        waiting = subprocess.Popen([harness.HEARTH, "status", "--wait", "2"], env=self.env,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(0.2)
+        os.kill(pid, signal.SIGKILL)
+        self.assertIn(b"no broker runs", waiting.communicate(timeout=30)[1])
+        self.assertEqual(waiting.returncode, 2)
+
     def test_status_does_not_wait_where_no_gpu_can_be_kept(self):
         for more, why in (({"HEARTH_DRIVER": "/none/libcuda.so.1"}, b"is off: there is no driver"),
                           ({"SIMCUDA_DEVICES": "0"}, b"(CUDA error 100)")):

@@ -101,7 +101,8 @@ for device in {rank, 0} if "all" in sys.argv else {rank}:
 
     def rank_warnings(self):
         done = self.run_program(harness.HEARTH, "report", "-n", "8")
-        return [line for line in done.stdout.decode().splitlines() if line.startswith("warning: rank")]
+        return [line for line in done.stdout.decode().splitlines()
+                if line.startswith("warning: rank")]
 
     def test_torchrun(self):
         self.assertEqual(self.type("torchrun"), b"")

@@ -117,7 +117,7 @@ class Report(harness.SystemTest):
         """Stands for it; says what it is told, and notes that it was asked."""
         tool = self.dir / "bin/nvidia-smi"
         tool.parent.mkdir(exist_ok=True)
-        tool.write_text(f"#!/bin/sh\n>{self.dir}/asked\n" +
+        tool.write_text(f"#!/bin/sh\necho >>{self.dir}/asked\n" +
                         "".join(f"echo '{line}'\n" for line in lines))
         tool.chmod(0o755)
         self.env["PATH"] = f"{tool.parent}:{self.env['PATH']}"
@@ -125,6 +125,10 @@ class Report(harness.SystemTest):
     def test_persistence_mode(self):
         self.nvidia_smi("0, Disabled, Default", "1, Disabled, Default", "2, Enabled, Default")
         self.assert_one("persistence mode is off for GPU 0, 1:", run(1, record("cuInit")))
+        many = [run(number, record("cuInit")) for number in range(9)]
+        (self.dir / "asked").unlink()
+        self.assertEqual(len(self.report(*many, count=9)), 1)
+        self.assertEqual((self.dir / "asked").read_text(), "\n")
         self.nvidia_smi("0, Enabled, Default")
         self.assertEqual(self.report(run(1, record("cuInit"))), [])
 
