@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/no_mps.h"
 #include "base/settings.h"
 #include "broker/spawn.h"
 #include "command.h"
@@ -12,6 +13,7 @@
 #include "launch/scratch.h"
 #include "launch/wrap.h"
 #include "mps/attach.h"
+#include "mps/judge.h"
 #include "options.h"
 #include "past.h"
 #include "report/findings.h"
@@ -298,6 +300,19 @@ static void tell_other_driver(const struct settings *settings)
 			reply.address.path, keeper_status_driver(&status), settings->driver);
 }
 
+/* A program that comes to MPS by itself is left to it, and what it would wait for is said. */
+static void warn_of_mps(const char *program)
+{
+	const char *folder = env_get(ENV_CUDA_MPS_PIPE_DIRECTORY);
+	struct judgement judgement;
+
+	if (!folder || !strcmp(folder, NO_MPS_FOLDER))
+		return;
+	judge_folder(folder, false, &judgement);
+	if (judge_is_bad(&judgement))
+		command_fail(0, "%s: MPS: %s: %s", program, judgement.text, judgement.remedy);
+}
+
 /* The line that says why it runs without MPS comes before the program's own; one from inside it
  * only where HEARTH_LOG_LEVEL asks, so that is set where nobody has. */
 static int attach(const struct request *request)
@@ -305,6 +320,8 @@ static int attach(const struct request *request)
 	char why[ATTACH_WHY];
 	int rc;
 
+	if (!request->is_mps)
+		warn_of_mps(request->words[0]);
 	if (!request->is_mps)
 		return request->mps.memory || request->mps.threads || request->mps.priority
 			       ? command_fail(CHILD_OWN_ERROR,

@@ -287,8 +287,8 @@ static void examine_persistence(const struct scene *scene, struct findings *find
 	if (scene->nvidia_smi)
 		machine_ask_modes(scene->nvidia_smi, findings);
 	else if (scene_exists(scene, "/run/nvidia-persistenced/socket"))
-		findings_add(findings, "persistence", SEVERITY_OK,
-			"nvidia-persistenced is running");
+		findings_add(
+			findings, "persistence", SEVERITY_OK, "nvidia-persistenced is running");
 	else
 		findings_add(findings, "persistence", SEVERITY_NOTE,
 			"not known: there is no nvidia-smi to ask");

@@ -29,20 +29,11 @@ static void examine_program(struct findings *findings)
 
 static enum severity severity_of(const struct judgement *judgement)
 {
-	switch (judgement->state) {
-	case JUDGE_FINE:
-		return SEVERITY_OK;
-	case JUDGE_NO_SERVER:
-	case JUDGE_UNKNOWN:
-		return SEVERITY_NOTE;
-	case JUDGE_HANGS:
-	case JUDGE_STRANGER:
-	case JUDGE_OTHER_USER:
-	case JUDGE_FAULT:
+	if (judge_is_bad(judgement))
 		return SEVERITY_PROBLEM;
-	default:
-		return SEVERITY_WARNING;
-	}
+	if (judgement->state == JUDGE_NO_SERVER || judgement->state == JUDGE_UNKNOWN)
+		return SEVERITY_NOTE;
+	return judgement->state == JUDGE_FINE ? SEVERITY_OK : SEVERITY_WARNING;
 }
 
 static void examine_folder(const struct scene *scene, struct findings *findings)
@@ -70,7 +61,7 @@ static void examine_folder(const struct scene *scene, struct findings *findings)
 		findings_remedy(findings, "hearth mps start, then hearth run --mps -- PROGRAM");
 		return;
 	}
-	judge_folder(folder, &judgement);
+	judge_folder(folder, true, &judgement);
 	findings_add(findings, "mps", severity_of(&judgement), "%s", judgement.text);
 	if (*judgement.remedy)
 		findings_remedy(findings, "%s", judgement.remedy);

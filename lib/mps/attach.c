@@ -193,7 +193,7 @@ int attach_prepare(const struct attach_wish *wish, char ret_why[ATTACH_WHY])
 		return rc;
 	rc = find_folder(folder, ret_why);
 	if (!rc) {
-		judge_folder(folder, &judgement);
+		judge_folder(folder, true, &judgement);
 		if (!judgement.is_client) {
 			snprintf(ret_why, ATTACH_WHY, "%s: %s", judgement.text, judgement.remedy);
 			rc = ATTACH_PLAIN;

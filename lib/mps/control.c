@@ -100,8 +100,8 @@ static int spawn(const struct control *control, const char *const *arguments, in
 	posix_spawnattr_setsigmask(&attributes, &set);
 	sigfillset(&set);
 	posix_spawnattr_setsigdefault(&attributes, &set);
-	posix_spawnattr_setflags(
-		&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setflags(&attributes,
+		POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 	rc = posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
 	if (!rc)
 		rc = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);

@@ -216,7 +216,7 @@ static void judge_server(
 	}
 }
 
-void judge_folder(const char *folder, struct judgement *ret_judgement)
+void judge_folder(const char *folder, bool asks, struct judgement *ret_judgement)
 {
 	struct judgement judgement = {.clients = -1};
 	struct daemon_server server = {0};
@@ -236,7 +236,7 @@ void judge_folder(const char *folder, struct judgement *ret_judgement)
 			folder, (unsigned)daemon_uid, (unsigned)geteuid());
 		mend(&judgement, "run it as uid %u, or `hearth mps start` as this user",
 			(unsigned)daemon_uid);
-	} else if (daemon_uid == geteuid() || !geteuid()) {
+	} else if (asks && (daemon_uid == geteuid() || !geteuid())) {
 		rc = ask_servers(folder, &judgement, &server);
 		if (rc == -EPROTO) {
 			say(&judgement, JUDGE_UNKNOWN,
@@ -264,4 +264,10 @@ void judge_folder(const char *folder, struct judgement *ret_judgement)
 		judge_server(folder, is_multiuser(judgement.daemon), "", &judgement);
 	}
 	*ret_judgement = judgement;
+}
+
+bool judge_is_bad(const struct judgement *judgement)
+{
+	return judgement->state == JUDGE_HANGS || judgement->state == JUDGE_STRANGER ||
+	       judgement->state == JUDGE_OTHER_USER || judgement->state == JUDGE_FAULT;
 }

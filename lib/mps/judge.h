@@ -36,5 +36,10 @@ struct judgement {
 	int clients;          /* -1: not known, since only its user is told */
 };
 
-/* `folder`: the value of CUDA_MPS_PIPE_DIRECTORY. For a program of our own effective user. */
-void judge_folder(const char *folder, struct judgement *ret_judgement);
+/* `folder`: the value of CUDA_MPS_PIPE_DIRECTORY. For a program of our own effective user. With
+ * `asks` the daemon is asked for its server, state and clients, where it answers us; without, what
+ * can be seen of the processes has to do, in some milliseconds. */
+void judge_folder(const char *folder, bool asks, struct judgement *ret_judgement);
+
+/* Whether a program would wait, or fail, for what is there. */
+bool judge_is_bad(const struct judgement *judgement);

@@ -202,12 +202,27 @@ class Doctor(mps.MpsTest):
     @harness.as_another
     def test_the_server_of_another_user(self):
         pipe = self.daemon()
+        (self.dir / "others").mkdir()
+        (self.dir / "others").chmod(0o777)
         client = self.client(pipe=pipe)
         self.wait_until(lambda: "with 1 clients" in self.doctor(pipe)["mps"]["text"], "no client")
         self.assert_both(pipe, "problem", "is uid 0's, with an unknown number of clients: a "
                          "program of uid 65534 waits", "hearth mps start",
                          user=harness.OTHER_USER)
+        # A program that comes there by itself does wait; that is said before.
+        program = subprocess.Popen(
+            [harness.HEARTH, "run", "--", mps.STEPS, "init"], user=harness.OTHER_USER, cwd="/",
+            env={**self.env, "CUDA_MPS_PIPE_DIRECTORY": str(pipe), "XDG_RUNTIME_DIR": "/nowhere",
+                 "HEARTH_STATE_DIR": str(self.dir / "others"),
+                 "SIMCUDA_MACHINE": str(self.dir / "others")},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        began = time.monotonic()
+        self.assertIn(b"a program of uid 65534 waits until they have ended",
+                      program.stderr.readline())
+        self.assertLess(time.monotonic() - began, SAYS)
+        self.assertIsNone(program.poll())
         client.kill()
+        self.assertIn(b"cuInit 0", program.communicate(timeout=harness.DEADLINE_S)[0])
 
     @harness.as_another
     def test_the_daemon_of_another_user(self):
