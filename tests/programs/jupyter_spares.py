@@ -1,6 +1,8 @@
 """Restarts a Jupyter kernel again and again, each second time by SIGKILL, where a spare is to take
-the next one's place: `jupyter_spares.py KERNEL RESTARTS HEARTH`. Prints JSON: for each start if it
-was by a spare and what a cell saw, how long it took from the restart until a cell had run, and
+the next one's place: `jupyter_spares.py KERNEL RESTARTS HEARTH sim|torch`, or `plain` behind it where
+none waits. Prints JSON: for each start if it
+was by a spare and what a cell saw, how long it took from the restart until the kernel was
+ready and until a cell had used the GPU, and
 how interrupts came out. Needs jupyter_client."""
 import json
 import os
@@ -11,11 +13,17 @@ import time
 from jupyter_client.manager import KernelManager
 
 DEADLINE_S = 60
-CELL = """
-import ctypes, os, sys
+FIRST = {"sim": """
+import ctypes
 cuda = ctypes.CDLL("libcuda.so.1")
 context = ctypes.c_void_p()
 rc = [cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)]
+""", "torch": """
+import torch
+rc = [torch.ones(1).cuda().item() != 1]
+"""}
+CELL = """
+import os
 with open(f"/proc/{os.getppid()}/comm") as comm:
     parent = comm.read().strip()
 before, left = globals().get("left"), 1
@@ -56,12 +64,13 @@ def wait_for_spare(hearth):
 
 
 def main():
-    kernel, restarts, hearth = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    kernel, restarts, hearth, cell = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+    waits = "plain" not in sys.argv[5:]
     manager = KernelManager(kernel_name=kernel)
     env = {**os.environ, "JPY_SESSION_NAME": "/somewhere/work.ipynb"}
     starts, interrupts = [], {}
     for number in range(restarts + 1):
-        if number:
+        if number and waits:
             wait_for_spare(hearth)
         began = time.monotonic()
         if number:
@@ -71,11 +80,13 @@ def main():
         client = manager.blocking_client()
         client.start_channels()
         client.wait_for_ready(timeout=DEADLINE_S)
-        _, has_failed, is_spare, before, pid, name = execute(client, CELL)[0].split()
+        ready = time.monotonic()
+        _, has_failed, is_spare, before, pid, name = execute(client, FIRST[cell] + CELL)[0].split()
         starts.append({"spare": is_spare == "True", "failed": has_failed != "False",
                        "before": before, "pid": int(pid), "name": name,
-                       "s": round(time.monotonic() - began, 2)})
-        if number == restarts:
+                       "ready_s": round(ready - began, 3),
+                       "s": round(time.monotonic() - began, 3)})
+        if number == restarts and waits:
             interrupts = {kind: execute(client, code, manager.interrupt_kernel)
                           for kind, code in SLEEPS.items()}
             wait_for_spare(hearth)

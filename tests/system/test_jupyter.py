@@ -48,7 +48,9 @@ class Kernelspecs(harness.SystemTest):
     def test_by_way_of_spares(self):
         before = self.spec.read_bytes()
         start = [str(harness.HEARTH.resolve()), "run"]
-        modules = "ipykernel.kernelapp,ipykernel.ipkernel"
+        modules = ("ipykernel.kernelapp,ipykernel.ipkernel,ipykernel.debugger,"
+                   "IPython.core.completerlib,IPython.core.oinspect,"
+                   "IPython.extensions.storemagic,tornado.platform.asyncio,psutil")
         for words, option in ((["--spare"], ["--spare", "--keep", modules]),
                               (["--spare", "--import", "a,b.c"],
                                ["--spare", "--keep", modules + ",a,b.c"]), ([], [])):

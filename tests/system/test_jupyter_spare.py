@@ -25,8 +25,8 @@ class KernelTest(harness.SystemTest):
         folder = self.dir / "share/jupyter/kernels/python3"
         folder.mkdir(parents=True)
         (folder / "kernel.json").write_text(json.dumps(
-            {"argv": [str(VENV / "bin/python"), "-m", "ipykernel_launcher", "-f",
-                      "{connection_file}"], "display_name": "a kernel", "language": "python"}))
+            {"argv": [str(VENV / "bin/python"), "-Xfrozen_modules=off", "-m",
+                      "ipykernel_launcher", "-f", "{connection_file}"], "display_name": "a kernel", "language": "python"}))
         (self.dir / "work").mkdir()
         self.env.update(JUPYTER_PATH=str(self.dir / "share/jupyter"), HOME=str(self.dir),
                         LD_LIBRARY_PATH=str(harness.SIM.parent))
@@ -46,7 +46,7 @@ class KernelTest(harness.SystemTest):
 
     def test_ten_restarts_five_by_sigkill_and_interrupts(self):
         done = self.run_program(VENV / "bin/python", PROGRAM, "python3", RESTARTS, harness.HEARTH,
-                                timeout=240, cwd=self.dir / "work")
+                                "sim", timeout=240, cwd=self.dir / "work")
         self.assertEqual(done.returncode, 0, done.stderr.decode()[-2000:])
         seen = json.loads(done.stdout.splitlines()[-1])
         starts = seen["starts"]

@@ -18,7 +18,7 @@ FIRST_LIMIT_MS = 20
 SLACK_MIB = 16
 
 
-def _environment_of_python(context):
+def environment_of_python(context):
     """A venv with ipykernel, on top of the python that has torch, also where that is a venv itself;
     from carried wheels where there are any, else from PyPI."""
     venv = context.work / "jupyter-venv"
@@ -49,7 +49,7 @@ def run(context):
     context lived at each time, and the memory came back."""
     kind = "torch" if importlib.util.find_spec("torch") and not context.simulated else "sim"
     restarts = context.rounds or (2 if context.simulated else RESTARTS)
-    venv = _environment_of_python(context)
+    venv = environment_of_python(context)
     with Broker(context) as broker:
         broker.start()
         broker.prove_undo()
