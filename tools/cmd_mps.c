@@ -110,36 +110,63 @@ static int await(int report_fd)
 	return COMMAND_OK;
 }
 
-static int start(const struct request *request)
+/* Releases both. */
+static int store(const struct place *place, json_t *limits, json_t *users)
 {
-	char path[ADDRESS_MAX];
-	struct target target;
-	struct supervise_plan plan;
+	int status = mps_wish_store(place, STATE_LIMITS, limits);
+
+	if (status || !place->is_machine) {
+		json_decref(users);
+		return status;
+	}
+	return mps_wish_store(place, STATE_USERS, users);
+}
+
+static int leave_supervisor(const struct target *target)
+{
+	struct supervise_plan plan = {.place = &target->place, .control = target->control};
 	int ends[2], status, rc;
 
-	rc = place_of(request->wish.is_system, &target.place);
-	if (!rc)
-		rc = place_make(&target.place, path);
-	if (rc)
-		return command_fail(COMMAND_FAILED, "%s: %s", path, strerror(-rc));
-	if (control_find(target.place.pipe, target.place.log, &target.control))
-		return find_target(request, &target);
-	if (place_holder(&target.place))
-		return command_fail(
-			COMMAND_FAILED, "mps: a daemon runs already: `hearth mps status`");
-	status = mps_wish_store_limits(&request->wish, &target.place);
-	if (!status)
-		status = mps_wish_store_users(&request->wish, &target.place);
-	if (status)
-		return status;
 	if (pipe2(ends, O_CLOEXEC))
 		return command_fail(COMMAND_FAILED, "pipe: %s", strerror(errno));
-	plan = (struct supervise_plan){
-		.place = &target.place, .control = target.control, .report_fd = ends[1]};
+	plan.report_fd = ends[1];
 	rc = supervise_start(&plan);
 	close(ends[1]);
 	status = rc ? command_fail(COMMAND_FAILED, "fork: %s", strerror(-rc)) : await(ends[0]);
 	close(ends[0]);
+	return status;
+}
+
+/* Nothing is made before all that was said is known to be right. */
+static int start(const struct request *request)
+{
+	json_t *limits = json_object(), *users = NULL;
+	char path[ADDRESS_MAX] = "the runtime folder";
+	struct target target;
+	int status = mps_wish_add_limits(&request->wish, limits), rc;
+
+	if (!status)
+		status = mps_wish_read_users(&request->wish, &users);
+	if (!status)
+		status = find_target(request, &target);
+	rc = status ? 0 : place_of(request->wish.is_system, &target.place);
+	if (!status && !rc && place_holder(&target.place))
+		status = command_fail(
+			COMMAND_FAILED, "mps: a daemon runs already: `hearth mps status`");
+	if (!status && !rc)
+		rc = place_make(&target.place, path);
+	if (rc)
+		status = command_fail(COMMAND_FAILED, "%s: %s", path, strerror(-rc));
+	if (status) {
+		json_decref(limits);
+		json_decref(users);
+		return status;
+	}
+	status = store(&target.place, limits, users);
+	target.control.pipe = target.place.pipe;
+	target.control.log = target.place.log;
+	if (!status)
+		status = leave_supervisor(&target);
 	if (status)
 		return status;
 	mps_tell_started(&target.place);
@@ -274,10 +301,15 @@ static int limit(const struct request *request)
 	if (status)
 		return status;
 	if (request->wish.memory || request->wish.threads) {
-		status = mps_wish_store_limits(&request->wish, &target.place);
-		if (status)
-			return status;
 		limits = state_read(&target.place, STATE_LIMITS);
+		limits = limits ? limits : json_object();
+		status = mps_wish_add_limits(&request->wish, limits);
+		if (!status)
+			status = mps_wish_store(&target.place, STATE_LIMITS, json_incref(limits));
+		if (status) {
+			json_decref(limits);
+			return status;
+		}
 		rc = daemon_list(&target.control, &servers);
 		if (!rc)
 			rc = limit_apply(&target.control, limits,

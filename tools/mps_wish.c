@@ -1,5 +1,5 @@
-/* What `hearth mps start` and `limit` are told, checked and written beside the daemon, where the
- * supervisor reads it. */
+/* What `hearth mps start` and `limit` are told, checked, and written beside the daemon, where
+ * the supervisor reads it. */
 #include "mps_wish.h"
 
 #include "command.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int take_limits(const struct mps_wish *wish, json_t *limits)
+int mps_wish_add_limits(const struct mps_wish *wish, json_t *limits)
 {
 	char memory[LIMIT_VALUE], *end;
 	unsigned percent;
@@ -39,23 +39,6 @@ static int take_limits(const struct mps_wish *wish, json_t *limits)
 	return COMMAND_OK;
 }
 
-int mps_wish_store_limits(const struct mps_wish *wish, const struct place *place)
-{
-	json_t *limits = state_read(place, STATE_LIMITS);
-	int status, rc;
-
-	limits = limits ? limits : json_object();
-	status = take_limits(wish, limits);
-	if (status) {
-		json_decref(limits);
-		return status;
-	}
-	rc = state_write(place, STATE_LIMITS, limits);
-	return rc ? command_fail(
-			    COMMAND_FAILED, "%s/" STATE_LIMITS ": %s", place->folder, strerror(-rc))
-		  : COMMAND_OK;
-}
-
 static int add_user(json_t *uids, const char *name)
 {
 	char *end;
@@ -69,12 +52,11 @@ static int add_user(json_t *uids, const char *name)
 	return COMMAND_OK;
 }
 
-/* Whom the machine's daemon is for. */
-int mps_wish_store_users(const struct mps_wish *wish, const struct place *place)
+int mps_wish_read_users(const struct mps_wish *wish, json_t **ret_users)
 {
 	json_t *uids = json_array();
 	char *list = strdup(wish->users ? wish->users : ""), *rest = list, *name;
-	int status = COMMAND_OK, rc;
+	int status = COMMAND_OK;
 
 	if (wish->users && !wish->is_system)
 		status = command_fail(COMMAND_USAGE,
@@ -83,12 +65,17 @@ int mps_wish_store_users(const struct mps_wish *wish, const struct place *place)
 		if (*name)
 			status = add_user(uids, name);
 	free(list);
-	if (status || !wish->is_system) {
+	if (status)
 		json_decref(uids);
-		return status;
-	}
-	rc = state_write(place, STATE_USERS, json_pack("{s:o}", "uids", uids));
-	return rc ? command_fail(
-			    COMMAND_FAILED, "%s/" STATE_USERS ": %s", place->folder, strerror(-rc))
+	else
+		*ret_users = json_pack("{s:o}", "uids", uids);
+	return status;
+}
+
+int mps_wish_store(const struct place *place, const char *name, json_t *json)
+{
+	int rc = state_write(place, name, json);
+
+	return rc ? command_fail(COMMAND_FAILED, "%s/%s: %s", place->folder, name, strerror(-rc))
 		  : COMMAND_OK;
 }

@@ -14,7 +14,7 @@
 
 #define PID_FILE "nvidia-cuda-mps-control.pid"
 #define PROGRAM "nvidia-cuda-mps-"
-#define START_LIMIT_US 10000000
+#define START_LIMIT_US 30000000
 #define LOOK_AGAIN_NS 20000000
 
 /* The program may be a script, whose name then stands behind its interpreter and the options. */

@@ -181,6 +181,7 @@ class Shown(MpsTest):
                       ["start", "--threads", "101%"], ["start", "--mem", "1G", "--device", "x"]):
             with self.subTest(words=words):
                 self.assertEqual(self.mps(*words).returncode, 2)
+        self.assertFalse(self.place.exists())
         for words in (["stop"], ["clients"], ["limit"], ["env", "--docker"]):
             with self.subTest(words=words):
                 done = self.mps(*words)
