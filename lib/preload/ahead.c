@@ -258,12 +258,31 @@ static bool give_up(void)
 	return was_held;
 }
 
-/* In a spare, what is ready waits for as long as the python does. */
+/* Somebody else may have come to need the memory. */
+static bool has_room_still(void)
+{
+	bool has;
+
+	if (!enter(QUIET_CONTEXT))
+		return true;
+	has = has_room();
+	speculation.driver.set_current(speculation.handle); /* for what else is done in it */
+	leave();
+	return has;
+}
+
+/* In a spare, what is ready waits for as long as the python does, and as there is room. */
 static void wait_for_program(void)
 {
 	while (spare_is_waiting() && speculation_read(&speculation.context) == CONTEXT_HELD &&
-		!is_over())
+		!is_over()) {
+		if (!has_room_still() && spare_is_waiting() && give_up()) {
+			log_info("speculation: the context on device %d gives way",
+				speculation.wanted.device);
+			return;
+		}
 		speculation_wait(&speculation.context, CONTEXT_HELD, WATCH_US);
+	}
 }
 
 /* Nobody asked in time. */

@@ -2,6 +2,7 @@
 finds; and when the program has what it would have had natively."""
 import json
 import shutil
+import subprocess
 import time
 
 import harness
@@ -103,6 +104,25 @@ class ToldTest(AheadTest):
         self.adopt(PYTHON, slow, "0")
         records = [json.loads(line) for line in self.log.read_text().splitlines()]
         self.assertEqual([record["how"] for record in records[:2]], ["speculated", "cold"])
+
+    def test_it_gives_way_to_who_needs_the_memory(self):
+        self.start("--gpu", "0")
+        self.assertEqual(self.context(), "GPU0")
+        user = self.work / "user.py"
+        user.write_text(CUDA + "cuda.cuCtxSetCurrent(context)\nmemory = ctypes.c_uint64()\n"
+                        "free, total = ctypes.c_size_t(), ctypes.c_size_t()\n"
+                        "cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))\n"
+                        "cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(\n"
+                        "    free.value - (1 << 30)))\nprint('has', flush=True)\ninput()\n")
+        with subprocess.Popen([PYTHON, user, "0"], env=self.env, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as process:
+            process.stdout.readline(), process.stdout.readline()
+            deadline = time.monotonic() + harness.DEADLINE_S
+            while self.context() != "-":
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.1)
+            process.communicate(b"\n")
+        self.assertEqual(self.how("0"), {**AHEAD, "cuDevicePrimaryCtxRetain": "cold"})
 
     def test_a_program_with_descriptors_of_its_own(self):
         """At any number, also among the driver's: there the start is a plain one."""
