@@ -374,9 +374,10 @@ static int run(int argc, char **argv)
 		return run_and_report(&request, &standing);
 	if (request.is_eager)
 		wrap_set_eager();
-	if (request.is_spare && settings->is_on) {
+	if ((request.is_spare || (settings->are_spares_kept && !request.is_eager)) &&
+		settings->is_on) {
 		log_set_level(settings->log_level);
-		spare_adopt(request.words);
+		spare_adopt(request.words, settings);
 		rc = request.keep ? spare_keep(request.words, request.imports) : 0;
 		if (rc)
 			log_info("no spare is kept: %s", strerror(-rc));

@@ -129,7 +129,7 @@ static int start(int argc, char **argv)
 	return status;
 }
 
-static int show(int fd, void *data)
+static int show(int fd, const char *path, void *data)
 {
 	struct table *table = data;
 	struct spare_message message;
@@ -140,6 +140,7 @@ static int show(int fd, void *data)
 	table_cell(table, "%u", message.pid);
 	table_cell(table, "%s", message.value == SPARE_READY ? "waiting" : "loading");
 	table_cell(table, "%u", message.age_s);
+	table_cell(table, "%u", message.host_mib);
 	if (message.device >= 0)
 		table_cell(table, "GPU %d", message.device);
 	else
@@ -151,9 +152,9 @@ static int show(int fd, void *data)
 static int print_status(void)
 {
 	static const struct table_column columns[] = {{"pid", TABLE_RIGHT, 0},
-		{"state", TABLE_LEFT, 0}, {"for s", TABLE_RIGHT, 0}, {"context", TABLE_LEFT, 0},
-		{"python, imports", TABLE_LEFT, 0}};
-	struct table *table = table_new(5, columns);
+		{"state", TABLE_LEFT, 0}, {"for s", TABLE_RIGHT, 0}, {"MiB", TABLE_RIGHT, 0},
+		{"context", TABLE_LEFT, 0}, {"python, imports", TABLE_LEFT, 0}};
+	struct table *table = table_new(6, columns);
 	int rc = folder_each(NULL, show, table);
 
 	if (!rc)
@@ -165,7 +166,7 @@ static int print_status(void)
 }
 
 /* Until the connection ends, and with it the holder's python. */
-static int end(int fd, void *data)
+static int end(int fd, const char *path, void *data)
 {
 	struct spare_message message;
 	unsigned *count = data;

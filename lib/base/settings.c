@@ -8,6 +8,7 @@
 static const char *const level_names[] = {"none", "error", "info", "debug"};
 static const char *const speculate_names[] = {"auto", "always", "off"};
 static const char *const prefetch_names[] = {"auto", "off"};
+static const char *const spare_names[] = {"off", "auto"};
 static const char *const context_names[] = {"adopt", "primary", "native"};
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -68,6 +69,26 @@ static void read_speculate(struct settings *settings, const char **ret_wrong)
 		ENV_HEARTH_SPECULATE, speculate_names, COUNT(speculate_names), ret_wrong);
 }
 
+static void read_unsigned(enum env_id id, uint64_t max, unsigned *number, const char **ret_wrong)
+{
+	const char *value = env_get(id);
+	uint64_t read;
+
+	if (value && read_number(value, max, &read))
+		*number = (unsigned)read;
+	else if (value && !*ret_wrong)
+		*ret_wrong = env_info(id)->name;
+}
+
+static void read_spares(struct settings *settings, const char **ret_wrong)
+{
+	settings->are_spares_kept =
+		read_name(ENV_HEARTH_SPARE, spare_names, COUNT(spare_names), ret_wrong) != 0;
+	read_unsigned(ENV_HEARTH_SPARE_MIB, SPARE_MIB_MAX, &settings->spare_host_mib, ret_wrong);
+	read_unsigned(ENV_HEARTH_SPARE_GPU_MIB, SPARE_MIB_MAX, &settings->spare_gpu_mib, ret_wrong);
+	read_unsigned(ENV_HEARTH_SPARE_IDLE, SPARE_IDLE_MAX_S, &settings->spare_idle_s, ret_wrong);
+}
+
 const char *settings_read(struct settings *ret_settings)
 {
 	struct settings settings = SETTINGS_DEFAULT;
@@ -104,6 +125,7 @@ const char *settings_read(struct settings *ret_settings)
 		settings.prefetch_bytes = mib << 20;
 	else if (value && !wrong)
 		wrong = env_info(ENV_HEARTH_PREFETCH_MIB)->name;
+	read_spares(&settings, &wrong);
 	*ret_settings = settings;
 	return wrong;
 }

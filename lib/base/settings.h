@@ -16,6 +16,9 @@ enum prefetch_mode { PREFETCH_AUTO, PREFETCH_OFF };
 #define PREFETCH_DEFAULT_MIB 256
 #define PREFETCH_MAX_MIB (1 << 20)
 
+#define SPARE_MIB_MAX (1 << 24)
+#define SPARE_IDLE_MAX_S (7 * 86400)
+
 struct settings {
 	bool is_on;                    /* HEARTH */
 	enum log_level log_level;      /* HEARTH_LOG_LEVEL */
@@ -31,13 +34,18 @@ struct settings {
 	uint64_t give_back_us;       /* HEARTH_GIVE_BACK; 0: as learned */
 	enum prefetch_mode prefetch; /* HEARTH_PREFETCH */
 	uint64_t prefetch_bytes;     /* HEARTH_PREFETCH_MIB */
+	bool are_spares_kept;        /* HEARTH_SPARE=auto */
+	unsigned spare_host_mib;     /* HEARTH_SPARE_MIB */
+	unsigned spare_gpu_mib;      /* HEARTH_SPARE_GPU_MIB */
+	unsigned spare_idle_s;       /* HEARTH_SPARE_IDLE */
 };
 
 /* What settings_read gives where nothing is set. */
 #define SETTINGS_DEFAULT                                                                           \
 	(struct settings)                                                                          \
 	{                                                                                          \
-		.is_on = true, .prefetch_bytes = (uint64_t)PREFETCH_DEFAULT_MIB << 20              \
+		.is_on = true, .prefetch_bytes = (uint64_t)PREFETCH_DEFAULT_MIB << 20,             \
+		.spare_host_mib = 4096, .spare_gpu_mib = 2048, .spare_idle_s = 900                 \
 	}
 
 /* Reads all settings. Strings point into the environment. Returns NULL, or the name of the first

@@ -10,6 +10,7 @@
 #include "spare/packet.h"
 #include "spare/request.h"
 #include "spare/stand.h"
+#include "spare/unasked.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -142,7 +143,7 @@ static void lose_pty(struct adoption *adoption)
 }
 
 /* One spare. 0: the next one may do. */
-static int ask(int fd, void *data)
+static int ask(int fd, const char *path, void *data)
 {
 	struct adoption *adoption = data;
 	struct spare_message message;
@@ -174,36 +175,62 @@ static int ask(int fd, void *data)
 	return 0;
 }
 
-void spare_adopt(char **words)
+static int adopt_by(
+	struct adoption *adoption, const struct command_line *line, const struct text *kind)
+{
+	uint64_t digest = kind_digest(kind);
+	int rc = request_make(line, kind, adoption->terminal.tty >= 0, &adoption->request);
+
+	if (!rc)
+		rc = folder_each(&digest, ask, adoption);
+	request_done(&adoption->request);
+	return rc;
+}
+
+/* First those of this very program. */
+static int adopt(
+	const struct command_line *line, const struct text *kind, const struct unasked *unasked)
 {
 	struct adoption adoption;
-	struct command_line line;
-	struct text kind = {0};
 	char folder[ADDRESS_MAX];
-	const char *reason;
-	uint64_t digest;
 	int rc = folder_find(0, folder);
 
-	reason = rc ? NULL : why_plain();
+	if (rc)
+		return rc;
+	terminal_find(&adoption.terminal);
+	if (unasked->path[0])
+		rc = adopt_by(&adoption, line, &unasked->kind);
+	if (!rc)
+		rc = adopt_by(&adoption, line, kind);
+	socket_close_all(&adoption.terminal.tty, 1);
+	return rc;
+}
+
+void spare_adopt(char **words, const struct settings *settings)
+{
+	struct command_line line;
+	struct text kind = {0};
+	struct unasked unasked = {0};
+	const char *reason = why_plain();
+	int rc = 0;
+
 	if (reason) {
 		log_info("a plain start: %s", reason);
 		return;
 	}
-	if (!rc)
-		rc = command_line_read(words, &line);
+	rc = command_line_read(words, &line);
 	if (!rc && line.kind == COMMAND_LINE_NONE)
 		rc = -ENOTSUP;
 	if (!rc)
 		rc = kind_make(&line, environ, &kind);
-	terminal_find(&adoption.terminal);
 	if (!rc) {
-		digest = kind_digest(&kind);
-		rc = request_make(&line, &kind, adoption.terminal.tty >= 0, &adoption.request);
-		if (!rc)
-			rc = folder_each(&digest, ask, &adoption);
-		request_done(&adoption.request);
+		if (settings->are_spares_kept)
+			unasked_find(&line, &kind, &unasked);
+		rc = adopt(&line, &kind, &unasked);
+		if (settings->are_spares_kept)
+			unasked_begin(&line, settings, &unasked);
 	}
-	socket_close_all(&adoption.terminal.tty, 1);
+	unasked_done(&unasked);
 	text_done(&kind);
 	log_info("a plain start: %s", rc ? strerror(-rc) : "no spare of its kind");
 }

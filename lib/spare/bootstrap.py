@@ -33,6 +33,10 @@ def spare_wait():
 
     # The first argument is "-c", natively too; the program's replace them all.
     names, sys.argv[1:] = sys.argv[1:], []
+    # A path is no module: the program's are to be written there.
+    taught = names.pop() if names and names[-1].startswith("/") else None
+    environ = __import__("os").environ
+    environment = dict(environ._data)
     try:
         # The folder of a program comes first on its path; ours is no folder of any program.
         first = [] if getattr(sys.flags, "safe_path", False) or sys.flags.isolated else [""]
@@ -82,7 +86,10 @@ def spare_wait():
         numbers = {int(name) for name in posix.listdir("/proc/self/fd")} - {0, 1, 2, 3}
         return {number for number in numbers if is_open(posix, number)}
 
+    for stream in sys.stdout, sys.stderr:
+        stream.flush()  # what an import has printed is not the program's
     wait_for_what_is_done_ahead()
+    imported_environment = dict(environ._data)
     text = b"".join(path + b"\0" for path in read_names())
     while text:
         text = text[posix.write(4, text):]
@@ -203,7 +210,7 @@ def spare_wait():
     for number in range(1, _signal.NSIG):
         if request["ignored"] >> number & 1:
             _signal.signal(number, _signal.SIG_IGN)
-    set_environment(posix, request["environment"])
+    set_environment(posix, environ, request["environment"], environment, imported_environment)
     for finder in list(sys.path_importer_cache.values()):
         if hasattr(finder, "invalidate_caches"):
             finder.invalidate_caches()
@@ -217,7 +224,8 @@ def spare_wait():
         sys.orig_argv[:] = request["words"]
     if first:
         sys.path.insert(0, request["folder"])
-    return make_main(builtins, request)
+    teach = teacher(posix, taught, environ, request["folder"]) if taught else None
+    return make_main(builtins, request) + (teach,)
 
 
 def is_open(posix, number):
@@ -228,20 +236,58 @@ def is_open(posix, number):
         return False
 
 
-def set_environment(posix, entries):
-    environ = sys.modules["os"].environ
+def set_environment(posix, environ, entries, before, after):
+    """The program's, and what the imports have changed, as they would have."""
     wanted = {}
     for entry in entries:
         name, _, value = entry.partition(b"=")
         wanted.setdefault(environ.encodekey(name.decode("utf-8", "surrogateescape")), value)
-    if list(environ._data.items()) == list(wanted.items()):
-        return
+    for name in before:
+        if name not in after:
+            wanted.pop(name, None)
+    wanted.update((name, value) for name, value in after.items() if before.get(name) != value)
     for name in list(environ._data):
         posix.unsetenv(name)
         del environ._data[name]
     for name, value in wanted.items():
         posix.putenv(name, value)
         environ._data[name] = value
+
+
+def teacher(posix, path, environ, folder):
+    """What writes down, at the program's end, what a spare is to import for the next one: modules
+    that came from where python looks by itself, in their order. A program that changes its
+    environment may do so for what it imports then: for that one nothing is done ahead."""
+    process, started = posix.getpid(), dict(environ._data)
+    known = set(sys.modules)
+    places = tuple(place.rstrip("/") + "/" for place in sys.path
+                   if place.startswith("/") and place != folder)
+
+    def is_importable(name, module):
+        spec = getattr(module, "__spec__", None)
+        origin = getattr(spec, "origin", None)
+        return name not in known and getattr(spec, "name", None) == name and \
+            isinstance(origin, str) and origin.startswith(places) and \
+            not (folder and origin.startswith(folder.rstrip("/") + "/"))
+
+    def teach():
+        if posix.getpid() != process:
+            return
+        if dict(environ._data) != started:
+            lines = ["hearth spare 1: never: it changes its environment"]
+        else:
+            lines = ["hearth spare 1: imports"]
+            lines += [name for name, module in list(sys.modules.items())
+                      if isinstance(name, str) and is_importable(name, module)]
+        made = "%s.%d" % (path, process)
+        file = posix.open(made, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC,
+                          0o600)
+        text = "".join(line + "\n" for line in lines).encode("ascii", "replace")
+        while text:
+            text = text[posix.write(file, text):]
+        posix.close(file)
+        posix.rename(made, path)
+    return teach
 
 
 def open_again(io, text, name, number):
@@ -294,6 +340,14 @@ def spare_code(source, name, names):
     return compile(source, name, "exec", dont_inherit=True)
 
 
+def spare_taught(teach):
+    """Whatever the program has left of python, its end is its own."""
+    try:
+        teach()
+    except BaseException:
+        pass
+
+
 def spare_failed(fault, depth):
     """Python shows the fault once it has left this file's frame, which nobody is to see."""
     if isinstance(fault, SystemExit):
@@ -326,3 +380,5 @@ finally:
     if "__file__" in spare[1] and spare[2] is spare_code:
         spare[1].pop("__file__", None)
         spare[1].pop("__cached__", None)
+    if spare[4]:
+        spare_taught(spare[4])

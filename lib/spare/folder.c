@@ -64,7 +64,8 @@ static int connect_own(const char *path, int *ret_fd)
 	return rc;
 }
 
-int folder_each(const uint64_t *digest, int (*take)(int fd, void *data), void *data)
+int folder_each(
+	const uint64_t *digest, int (*take)(int fd, const char *path, void *data), void *data)
 {
 	char folder[ADDRESS_MAX], prefix[NAME_LENGTH + 2] = "";
 	struct dirent *entry;
@@ -93,9 +94,24 @@ int folder_each(const uint64_t *digest, int (*take)(int fd, void *data), void *d
 			rc = 0;
 			continue;
 		}
-		rc = take(fd, data);
+		rc = take(fd, path, data);
 		close(fd);
 	}
 	closedir(dir);
 	return rc;
+}
+
+bool folder_has(uint64_t digest)
+{
+	char folder[ADDRESS_MAX], prefix[NAME_LENGTH + 2];
+	struct dirent *entry;
+	bool is_there = false;
+	DIR *dir = folder_find(0, folder) ? NULL : opendir(folder);
+
+	snprintf(prefix, sizeof(prefix), "%016jx.", (uintmax_t)digest);
+	while (dir && !is_there && (entry = readdir(dir)))
+		is_there = !strncmp(entry->d_name, prefix, strlen(prefix));
+	if (dir)
+		closedir(dir);
+	return is_there;
 }

@@ -4,6 +4,7 @@
 
 #include "region/address.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -14,7 +15,11 @@ int folder_find(int makes, char ret_path[ADDRESS_MAX]);
 /* The path of a spare's socket. 0 or -ENAMETOOLONG. */
 int folder_name(const char *folder, uint64_t digest, pid_t holder, char ret_path[ADDRESS_MAX]);
 
-/* Calls `take` with a connection to each spare's holder, of kind `digest` or of all where that is
- * NULL; removes the sockets that nobody serves any more. The connection is closed after it. Ends
- * where `take` returns other than 0, with that; else 0. */
-int folder_each(const uint64_t *digest, int (*take)(int fd, void *data), void *data);
+/* Calls `take` with a connection to each spare's holder, and its path, of kind `digest` or of all
+ * where that is NULL; removes the sockets that nobody serves any more. The connection is closed
+ * after it. Ends where `take` returns other than 0, with that; else 0. */
+int folder_each(
+	const uint64_t *digest, int (*take)(int fd, const char *path, void *data), void *data);
+
+/* Whether there is a socket of that kind, served or not. */
+bool folder_has(uint64_t digest);

@@ -4,6 +4,7 @@
 #include "spare/hand_over.h"
 
 #include "base/socket.h"
+#include "spare/folder.h"
 #include "spare/hold.h"
 #include "spare/packet.h"
 #include "spare/raw.h"
@@ -125,6 +126,22 @@ static void give_terminal(
 	pty_give(&holder->pty, holder->python.pid);
 }
 
+/* Whether the program tells what it imports, which the next spare is to have done. */
+static bool is_teaching(const struct holder *holder)
+{
+	return holder->plan->learned && !holder->learned.is_taught;
+}
+
+/* Another one may be there, after a program that ran beside this one. */
+static void take_place(struct holder *holder)
+{
+	const struct text kind = {
+		.bytes = (char *)holder->plan->kind, .size = holder->plan->kind_size};
+
+	if (!folder_has(kind_digest(&kind)))
+		hold_start(holder->plan, -1);
+}
+
 static void look_at_program(struct holder *holder, int fd)
 {
 	struct signalfd_siginfo info;
@@ -141,6 +158,8 @@ static void look_at_program(struct holder *holder, int fd)
 		/* What it leaves behind in its group gets no SIGHUP. */
 		pty_close(&holder->pty);
 		packet_tell(fd, SPARE_ENDED, status);
+		if (is_teaching(holder))
+			take_place(holder);
 		_exit(0);
 	}
 }
@@ -229,7 +248,8 @@ static enum hand_over_result decide(
 	if (python_go(&holder->python))
 		_exit(1);
 	/* The next one is there before this one is not: `hearth spare stop` misses none. */
-	hold_start(holder->plan, -1);
+	if (!is_teaching(holder))
+		hold_start(holder->plan, -1);
 	unlink(holder->path);
 	close(holder->listen_fd);
 	stand_between(holder, fd, &client);

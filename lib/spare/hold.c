@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/socket.h"
+#include "spare/budget.h"
 #include "spare/folder.h"
 #include "spare/hand_over.h"
 #include "spare/holder.h"
@@ -28,6 +29,7 @@
 #define REQUEST_LIMIT_US 200000
 /* A file that was changed while it loaded, its own __pycache__ among them: then once more. */
 #define MOST_TRIES 3
+#define LOOK_MS 1000      /* so often, whether others need memory; for those kept unasked */
 #define PAUSE_NS 50000000 /* longer than manifest_take's doubt about what has just been written */
 
 static _Noreturn void leave(struct holder *holder, const char *why)
@@ -39,9 +41,33 @@ static _Noreturn void leave(struct holder *holder, const char *why)
 	_exit(0);
 }
 
+/* What has gone wrong once would go wrong again. */
+static _Noreturn void give_up(struct holder *holder, const char *why)
+{
+	if (holder->plan->learned)
+		learned_give_up(holder->plan->learned, why);
+	leave(holder, why);
+}
+
 static void begin(struct holder *holder)
 {
-	int rc = python_start(holder->plan, &holder->python);
+	const struct spare_plan *plan = holder->plan;
+	char *teaching[] = {(char *)plan->learned, NULL};
+	char *const *imports = plan->imports;
+	struct budget budget;
+	int rc = 0;
+
+	if (plan->learned) {
+		learned_done(&holder->learned);
+		rc = learned_read(plan->learned, &holder->learned);
+		budget_read(BUDGET_FILE, &holder->settings, &budget);
+		if (!rc && (holder->learned.is_never || !budget.is_allowed))
+			rc = -EPERM;
+		/* A path is no module: it is where the program's are to be written. */
+		imports = holder->learned.is_taught ? holder->learned.imports : teaching;
+	}
+	if (!rc)
+		rc = python_start(plan, imports, &holder->python);
 
 	holder->state = SPARE_LOADING;
 	holder->since_us = clock_monotonic_us();
@@ -61,6 +87,17 @@ static void again(struct holder *holder, const char *why)
 	begin(holder);
 }
 
+static bool is_within_budget(const struct holder *holder)
+{
+	int device = python_device(&holder->python);
+	struct budget budget;
+
+	budget_read(BUDGET_FILE, &holder->settings, &budget);
+	return budget.is_allowed &&
+	       budget_make_room(&budget, holder->path, budget_host_mib(holder->python.pid),
+		       device < 0 ? 0 : BUDGET_CONTEXT_MIB);
+}
+
 static void hear_python(struct holder *holder)
 {
 	char packet[SPARE_TEXT * 2], name[PATH_MAX] = "";
@@ -75,7 +112,7 @@ static void hear_python(struct holder *holder)
 	}
 	packet[got] = '\0';
 	if (packet[0] == 'e')
-		leave(holder, packet + 1);
+		give_up(holder, packet + 1);
 	if (packet[0] != 'r' || holder->state != SPARE_LOADING)
 		leave(holder, "python said what was not asked for");
 	rc = python_ready(&holder->python, name);
@@ -85,6 +122,10 @@ static void hear_python(struct holder *holder)
 		again(holder, packet);
 		return;
 	}
+	if (holder->plan->is_auto && python_has_printed(&holder->python))
+		give_up(holder, "what it imports prints something");
+	if (holder->plan->is_auto && !is_within_budget(holder))
+		leave(holder, "over the budget");
 	holder->state = SPARE_READY;
 	holder->tries = 0;
 	holder->since_us = clock_monotonic_us();
@@ -101,8 +142,11 @@ static void tell_status(struct holder *holder, int fd)
 	packet_init(&reply, SPARE_STATUS, (int)holder->state);
 	reply.pid = (uint32_t)holder->python.pid;
 	reply.device = python_device(&holder->python);
+	reply.host_mib = budget_host_mib(holder->python.pid);
+	reply.is_auto = holder->plan->is_auto;
 	reply.age_s = (uint32_t)((clock_monotonic_us() - holder->since_us) / US_PER_S);
-	snprintf(reply.text, sizeof(reply.text), "%s", holder->plan->python);
+	snprintf(reply.text, sizeof(reply.text), "%s%s", holder->plan->python,
+		holder->plan->is_auto ? " (kept)" : "");
 	for (char **name = holder->plan->imports; *name; name++) {
 		length = strlen(reply.text);
 		snprintf(reply.text + length, sizeof(reply.text) - length, " %s", *name);
@@ -156,6 +200,7 @@ static _Noreturn void loop(struct holder *holder)
 		uint64_t idle_us = (uint64_t)holder->plan->idle_s * US_PER_S;
 		uint64_t waited_us = clock_monotonic_us() - holder->since_us;
 		bool can_idle = idle_us && holder->state == SPARE_READY;
+		int wait_ms = can_idle ? (int)((idle_us - waited_us) / US_PER_MS) + 1 : -1;
 		struct pollfd polled[] = {{.fd = holder->python.control, .events = POLLIN},
 			{.fd = holder->signal_fd, .events = POLLIN},
 			{.fd = holder->listen_fd, .events = POLLIN},
@@ -164,8 +209,12 @@ static _Noreturn void loop(struct holder *holder)
 
 		if (can_idle && waited_us >= idle_us)
 			leave(holder, "");
-		if (poll(polled, 4, can_idle ? (int)((idle_us - waited_us) / US_PER_MS) + 1 : -1) <
-			0)
+		if (holder->plan->is_auto) {
+			if (budget_is_short())
+				leave(holder, "the host's memory is needed");
+			wait_ms = wait_ms < 0 || wait_ms > LOOK_MS ? LOOK_MS : wait_ms;
+		}
+		if (poll(polled, 4, wait_ms) < 0)
 			continue;
 		if (polled[3].revents)
 			leave(holder, "");
@@ -209,13 +258,14 @@ static _Noreturn void become(const struct spare_plan *plan, int report_fd, int b
 	struct holder holder = {.plan = plan,
 		.report_fd = report_fd,
 		.signal_fd = -1,
-		.python = {.control = -1, .names = -1},
+		.python = {.control = -1, .names = -1, .printed = -1},
 		.pty = {.master = -1, .slave = -1}};
 	struct text kind = {.bytes = (char *)plan->kind, .size = plan->kind_size};
 	char folder[ADDRESS_MAX];
 	sigset_t all;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), rc;
 
+	settings_read(&holder.settings);
 	setsid();
 	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);

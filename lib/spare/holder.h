@@ -1,8 +1,10 @@
 /* The state of a process that holds a spare, for hold.c and hand_over.c alone. */
 #pragma once
 
+#include "base/settings.h"
 #include "region/address.h"
 #include "spare/kind.h"
+#include "spare/learned.h"
 #include "spare/pty.h"
 #include "spare/python.h"
 #include "spare/wire.h"
@@ -16,6 +18,8 @@ struct holder {
 	enum spare_state state;
 	uint64_t since_us; /* monotonic: when that state began */
 	int tries;
+	struct settings settings;
+	struct learned learned; /* what it has imported, where that was learned */
 	struct python python;
 	struct pty pty;
 };

@@ -13,13 +13,6 @@
 
 #define IDLE_S 3600
 
-static int take_note(int fd, void *data)
-{
-	(void)fd;
-	*(int *)data = 1;
-	return 0;
-}
-
 /* It is ours until we end, so its number is not another's. */
 static int open_parent(void)
 {
@@ -59,8 +52,7 @@ int spare_keep(char **words, char **imports)
 {
 	struct command_line line;
 	struct text kind = {0};
-	uint64_t digest;
-	int is_there = 0, rc = command_line_read(words, &line);
+	int rc = command_line_read(words, &line);
 
 	if (!rc && line.kind == COMMAND_LINE_NONE)
 		rc = -ENOTSUP;
@@ -68,9 +60,7 @@ int spare_keep(char **words, char **imports)
 		rc = kind_make(&line, environ, &kind);
 	if (rc)
 		return rc;
-	digest = kind_digest(&kind);
-	/* Where nothing can be asked, there is no folder yet. */
-	if (folder_each(&digest, take_note, &is_there) || !is_there)
+	if (!folder_has(kind_digest(&kind)))
 		rc = start(&line, &kind, imports);
 	text_done(&kind);
 	return rc;

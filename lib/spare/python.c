@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,12 +39,12 @@ static void default_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static char **make_words(const struct spare_plan *plan)
+static char **make_words(const struct spare_plan *plan, char *const *imports)
 {
 	size_t count = 0, at = 0;
 	char **words;
 
-	while (plan->imports[count])
+	while (imports[count])
 		count++;
 	words = calloc(count + (size_t)plan->flag_count + 4, sizeof(*words));
 	if (!words)
@@ -54,7 +55,7 @@ static char **make_words(const struct spare_plan *plan)
 	words[at++] = (char *)"-c";
 	words[at++] = (char *)bootstrap_text;
 	for (size_t i = 0; i < count; i++)
-		words[at++] = plan->imports[i];
+		words[at++] = imports[i];
 	return words;
 }
 
@@ -69,10 +70,10 @@ static void note_spare(void)
 		_exit(1);
 }
 
-static _Noreturn void run_in_child(
-	const struct spare_plan *plan, char **words, int control, int names, int page, pid_t parent)
+static _Noreturn void run_in_child(const struct spare_plan *plan, char **words, int control,
+	const struct python *python, int page, pid_t parent)
 {
-	int null;
+	int null, names, printed;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -81,15 +82,19 @@ static _Noreturn void run_in_child(
 	default_signals();
 	/* Out of the way first: one of them may be 3, 4 or 5. */
 	control = fcntl(control, F_DUPFD_CLOEXEC, SPARE_PAGE_FD + 1);
-	names = fcntl(names, F_DUPFD_CLOEXEC, SPARE_PAGE_FD + 1);
+	names = fcntl(python->names, F_DUPFD_CLOEXEC, SPARE_PAGE_FD + 1);
+	printed = fcntl(python->printed, F_DUPFD_CLOEXEC, SPARE_PAGE_FD + 1);
 	page = fcntl(page, F_DUPFD_CLOEXEC, SPARE_PAGE_FD + 1);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd < CONTROL_FD; fd++)
-		dup2(null, fd);
+	dup2(null, STDIN_FILENO);
+	dup2(printed, STDOUT_FILENO);
+	dup2(printed, STDERR_FILENO);
 	dup2(control, CONTROL_FD);
 	dup2(names, NAMES_FD);
 	dup2(page, SPARE_PAGE_FD);
 	environ = plan->environment;
+	if (plan->is_auto)
+		unsetenv("HEARTH_LOG_LEVEL"); /* what is said is taken for the imports' */
 	note_spare();
 	execve(plan->python, words, environ);
 	_exit(1);
@@ -120,12 +125,12 @@ static int make_page(const struct spare_plan *plan, struct spare_page **ret_page
 	return fd;
 }
 
-int python_start(const struct spare_plan *plan, struct python *ret_python)
+int python_start(const struct spare_plan *plan, char *const *imports, struct python *ret_python)
 {
-	struct python python = {.names = -1};
+	struct python python = {.names = -1, .printed = -1};
 	pid_t parent = getpid();
 	int pair[2], page, rc = 0;
-	char **words = make_words(plan);
+	char **words = make_words(plan, imports);
 
 	if (!words)
 		return -ENOMEM;
@@ -136,12 +141,13 @@ int python_start(const struct spare_plan *plan, struct python *ret_python)
 	python.control = pair[0];
 	page = make_page(plan, &python.page);
 	python.names = (int)syscall(SYS_memfd_create, "hearth-spare", MFD_CLOEXEC);
+	python.printed = (int)syscall(SYS_memfd_create, "hearth-spare-printed", MFD_CLOEXEC);
 	clock_gettime(CLOCK_REALTIME, &python.start);
-	python.pid = python.names < 0 || page < 0 ? -1 : fork();
+	python.pid = python.names < 0 || python.printed < 0 || page < 0 ? -1 : fork();
 	if (python.pid < 0)
 		rc = page < 0 ? page : -errno;
 	if (!python.pid)
-		run_in_child(plan, words, pair[1], python.names, page, parent);
+		run_in_child(plan, words, pair[1], &python, page, parent);
 	free(words);
 	close(pair[1]);
 	if (page >= 0)
@@ -218,6 +224,13 @@ int python_go(struct python *python)
 	return rc;
 }
 
+bool python_has_printed(const struct python *python)
+{
+	struct stat info;
+
+	return !fstat(python->printed, &info) && info.st_size;
+}
+
 int python_device(const struct python *python)
 {
 	bool has_context = python->page && __atomic_load_n(&python->page->ahead,
@@ -237,8 +250,10 @@ void python_end(struct python *python)
 		close(python->control);
 	if (python->names >= 0)
 		close(python->names);
+	if (python->printed >= 0)
+		close(python->printed);
 	if (python->page)
 		munmap(python->page, SPARE_PAGE_SIZE);
 	manifest_done(&python->manifest);
-	*python = (struct python){.control = -1, .names = -1};
+	*python = (struct python){.control = -1, .names = -1, .printed = -1};
 }

@@ -19,8 +19,10 @@ struct spare_plan {
 	char **environment;
 	const char *kind; /* kind_make's */
 	size_t kind_size;
-	unsigned idle_s;        /* it ends when it has waited that long */
-	int parent_fd;          /* a pidfd: nor longer than that process lives; -1 for none */
+	unsigned idle_s;     /* it ends when it has waited that long */
+	int parent_fd;       /* a pidfd: nor longer than that process lives; -1 for none */
+	bool is_auto;        /* kept unasked: within a budget, and */
+	const char *learned; /* with the imports of that file (learned.h) in place of `imports` */
 	struct spare_page page; /* what its page holds at the start */
 };
 
@@ -28,13 +30,14 @@ struct python {
 	pid_t pid;
 	int control; /* a packet socket: bootstrap.py has the other end */
 	int names;   /* where it writes the names of what it read */
+	int printed; /* what it has written to its standard streams */
 	struct timespec start;
 	struct manifest manifest;
 	struct spare_page *page; /* shared with libhearth.so in it */
 };
 
-/* 0 or -errno. */
-int python_start(const struct spare_plan *plan, struct python *ret_python);
+/* With these imports, a list that ends with NULL. 0 or -errno. */
+int python_start(const struct spare_plan *plan, char *const *imports, struct python *ret_python);
 
 /* It has said that it is ready. 0; -ESTALE as manifest_take. */
 int python_ready(struct python *python, char ret_name[PATH_MAX]);
@@ -44,6 +47,10 @@ int python_ready(struct python *python, char ret_name[PATH_MAX]);
 int python_offer(
 	struct python *python, const int *fds, size_t fd_count, char *ret_reason, size_t size);
 int python_go(struct python *python);
+
+/* Whether it has written anything to its standard streams, which are nobody's before a program is
+ * there: what the imports of a plain start would have shown. */
+bool python_has_printed(const struct python *python);
 
 /* On which device it has a context ahead, by its own word; -1 for none. */
 int python_device(const struct python *python);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define SPARE_MAGIC 0x52505348u /* "HSPR" */
-#define SPARE_VERSION 3u
+#define SPARE_VERSION 4u
 #define SPARE_FDS 4 /* that one packet brings */
 
 enum spare_what {
@@ -36,7 +36,9 @@ struct spare_message {
 	uint32_t pid; /* of the python, in SPARE_STATUS */
 	uint32_t age_s;
 	int32_t device;        /* with a context made ahead, in SPARE_STATUS; -1: none */
+	uint32_t host_mib;     /* that the python has for itself */
+	uint32_t is_auto;      /* it is kept unasked */
 	char text[SPARE_TEXT]; /* the python and what it imported; NUL-terminated */
 };
 
-_Static_assert(sizeof(struct spare_message) == 28 + SPARE_TEXT, "no padding");
+_Static_assert(sizeof(struct spare_message) == 36 + SPARE_TEXT, "no padding");

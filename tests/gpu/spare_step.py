@@ -1,7 +1,7 @@
 """A program for a spare: the first tensor to the GPU and back, then a CNN's training steps. Usage:
 spare_step.py torch|sim SECONDS.
 
-Prints one line of JSON: when the tensor was back and when the first step had ended
+Prints one line of JSON: when it began, the tensor was back and the first step had ended
 (CLOCK_MONOTONIC, in seconds, for whoever has started it), the loss, and how long the steps of
 SECONDS took, in ms."""
 import json
@@ -9,6 +9,7 @@ import statistics
 import sys
 import time
 
+begun_at = time.monotonic()
 KIND, SECONDS = sys.argv[1], float(sys.argv[2])
 
 
@@ -51,5 +52,6 @@ while before < step_at + SECONDS:
     next(moments)
     took.append((time.monotonic() - before) * 1e3)
     before = time.monotonic()
-print(json.dumps({"tensor_at": tensor_at, "step_at": step_at, "loss": loss, "steps": len(took),
-                  "later_ms": statistics.median(took) if took else None}), flush=True)
+print(json.dumps({"begun_at": begun_at, "tensor_at": tensor_at, "step_at": step_at, "loss": loss,
+                  "steps": len(took), "later_ms": statistics.median(took) if took else None}),
+      flush=True)

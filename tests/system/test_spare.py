@@ -267,8 +267,8 @@ class PrivateTest(spares.SpareTest):
         os.chmod(sockets[0], 0o777)
         answered = reach + ("\nelse:\n    s.settimeout(5)\n    s.send(bytes.fromhex(sys.argv[2]))\n"
                             "    print(s.recv(9))")
-        status = (0x52505348).to_bytes(4, "little") + (3).to_bytes(4, "little") + \
-            (9).to_bytes(4, "little") + bytes(16 + 512)
+        status = (0x52505348).to_bytes(4, "little") + (4).to_bytes(4, "little") + \
+            (9).to_bytes(4, "little") + bytes(24 + 512)
         mine = self.run_program("/usr/bin/python3", "-c", answered, sockets[0], status.hex())
         self.assertIn(b"HSPR", mine.stdout)
         done = self.run_program("/usr/bin/python3", "-c", answered, sockets[0], status.hex(),

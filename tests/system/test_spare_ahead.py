@@ -62,7 +62,7 @@ class AheadTest(spares.SpareTest):
         """On which device the waiting spare has one."""
         self.wait_for_one()
         line = self.hearth("spare", "status").stdout.decode().splitlines()[1].split()
-        return line[3] + line[4] if line[3] == "GPU" else line[3]
+        return line[4] + line[5] if line[4] == "GPU" else line[4]
 
 
 class ToldTest(AheadTest):

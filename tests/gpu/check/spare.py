@@ -21,11 +21,13 @@ sys.path.insert(0, str(machine.SOURCE / "tests/system"))
 import spare_programs  # noqa: E402 (path above)
 
 PROGRAM = machine.SOURCE / "tests/gpu/spare_step.py"
-NATIVE_RUNS, SPARE_RUNS = 3, 11  # of the second the first teaches
+NATIVE_RUNS, SPARE_RUNS = 3, 13
+COUNT = "2"  # so that the next one waits already; what one run teaches, the third after it has
+TIMES_SECONDS = 105  # no run begins later
 TENSOR_LIMIT_MS, STEP_LIMIT_MS = 150, 500
-STEPS_SECONDS = "1.5"
-WORKERS = 8
-LIST_SECONDS = 90  # for all small programs; what is left then has not been compared
+STEPS_SECONDS = "1"
+WORKERS = 12
+LIST_SECONDS = 60  # for all small programs; what is left then has not been compared
 READY_SECONDS = 40
 RUN_SECONDS = 60
 OWN = re.compile(rb"^hearth\[\d+\]: .*\n", re.M)
@@ -79,7 +81,7 @@ def _measure(spares, kind, is_spare, log):
     program.write_bytes(PROGRAM.read_bytes())
     option = ["--spare"] if is_spare else []
     command = [*spares.hearth, "run", *option] if is_spare else []
-    environment = {**spares.environment, "HEARTH_LOG_LEVEL": "info"}
+    environment = {**spares.environment, "HEARTH_LOG_LEVEL": "debug"}
     begun = time.monotonic()
     done = subprocess.run([*command, *(["--"] if command else []), sys.executable, str(program),
                            kind, STEPS_SECONDS], env=environment, stdin=subprocess.DEVNULL,
@@ -89,35 +91,42 @@ def _measure(spares, kind, is_spare, log):
     if done.returncode or (is_spare and PLAIN.search(done.stderr)):
         raise RuntimeError(f"status {done.returncode}: {done.stderr.decode()[-600:]}")
     said = json.loads(done.stdout)
-    return {"tensor": (said["tensor_at"] - begun) * 1e3, "first step": (said["step_at"] - begun) *
-            1e3, "later step": said["later_ms"], "whole": (ended - begun) * 1e3}, said["loss"]
+    times = {name: (said[at] - begun) * 1e3 for name, at in
+             (("begin", "begun_at"), ("tensor", "tensor_at"), ("first step", "step_at"))}
+    times.update({"later step": said["later_ms"], "whole": (ended - begun) * 1e3})
+    return times, said["loss"], done.stderr
 
 
 def _times(broker, kind, imports, rounds):
     """The arms, the losses that were seen, and Hearth's records of each run in a spare."""
-    arms, losses, records, lines = Arms(), set(), [], []
+    arms, losses, runs = Arms(), set(), []
+    ends_at = time.monotonic() + TIMES_SECONDS
     log = broker.folder / "log"
-    environment = broker.environment(HEARTH_LOG=str(log))
+    environment = broker.environment(HEARTH_LOG=str(log), HEARTH_LOG_LEVEL="debug")
     native = {name: value for name, value in broker.context.environment().items()
               if name != "LD_PRELOAD"}
 
     def take(spares, is_spare):
-        times, loss = _measure(spares, kind, is_spare, log)
+        times, loss, stderr = _measure(spares, kind, is_spare, log)
         losses.add(loss)
+        if is_spare:
+            runs.append({"records": first_step.read_log(log) if log.exists() else [],
+                         "messages": stderr.decode(errors="replace")[-6000:]})
         return times
     plain = Spares(broker, native)
-    for _ in range(NATIVE_RUNS + 1):
+    for _ in range(NATIVE_RUNS):
         arms.measure("native", take, plain, False)
-    with Spares(broker, environment, "--import", imports, "--gpu", "0") as spares:
-        print(f"  a spare is ready after {spares.started_s:.1f} s")
+    with Spares(broker, environment, "--import", imports, "--gpu", "0",
+                "--count", COUNT) as spares:
+        print(f"  {COUNT} spares are ready after {spares.started_s:.1f} s")
         for number in range(rounds):
             waited, line = spares.wait()
-            arm = ("spare, run 1", "spare, run 2")[number] if number < 2 else "spare, later runs"
-            arms.measure(arm, take, spares, True)
-            lines.append(f"{waited:.1f} s more: {line.strip()}")
-            records.append(first_step.read_log(log) if log.exists() else [])
-            time.sleep(0.3)  # its end
-    return arms, losses, records, lines
+            if time.monotonic() > ends_at:
+                break
+            arm = "spare, before it is learned" if number < 2 * int(COUNT) else "spare"
+            if arms.measure(arm, take, spares, True):
+                runs[-1]["spare"] = f"{waited:.1f} s more: {line.strip()}"
+    return arms, losses, runs
 
 
 def _hows(records):
@@ -203,23 +212,23 @@ def run(context):
     has_torch = importlib.util.find_spec("torch") and not context.simulated
     # An optimizer imports torch._dynamo at its first use, which takes seconds.
     kind, imports = ("torch", "torch,torch._dynamo") if has_torch else ("sim", "json,ctypes")
-    rounds = context.rounds or (4 if context.simulated else SPARE_RUNS)
+    rounds = context.rounds or (6 if context.simulated else SPARE_RUNS)
     with contextlib.ExitStack() as stack:
         broker = stack.enter_context(Broker(context))
         broker.start()
         broker.prove_undo()
-        arms, losses, records, lines = _times(broker, kind, imports, rounds)
+        arms, losses, runs = _times(broker, kind, imports, rounds)
         begun = time.monotonic()
         programs = _compare_all(broker, imports.partition(",")[0])
         print(f"  {len(programs)} small programs in {time.monotonic() - begun:.0f} s")
-    arms.show(("tensor", "first step", "later step", "whole"))
-    later = arms.figures.get("spare, run 2", {}), arms.figures.get("spare, later runs", {})
-    figures = {step: [value for arm in later for value in arm.get(step, [])]
-               for step in ("tensor", "first step")}
-    hows = [_hows(run) for run in records]
-    for number, (counts, line) in enumerate(zip(hows, lines), 1):
-        if number in (1, 2, len(lines)):
-            print(f"  run {number}: {line}; {counts}")
+    arms.show(("begin", "tensor", "first step", "later step", "whole"))
+    figures = {step: [value for name, arm in arms.figures.items() if name != "native"
+                      for value in arm.get(step, [])] for step in ("tensor", "first step")}
+    for run_ in runs:
+        run_["hows"] = _hows(run_["records"])
+        run_["images"] = [(record.get("images_asked", 0), record.get("images_adopted", 0))
+                          for record in run_["records"] if record["event"] == "exit"]
+        print(f"  {run_['spare']}; {run_['hows']}, images {run_['images']}")
     for name, differences in programs.items():
         for difference in differences:
             print(f"  {name}: {difference}")
@@ -230,11 +239,13 @@ def run(context):
         statistics.median(figures["first step"]) <= STEP_LIMIT_MS,
         "context handed over in every spare": all(
             "cuInit speculated" in counts and "cuDevicePrimaryCtxRetain speculated" in counts
-            for counts in hows),
+            for counts in (run_["hows"] for run_ in runs)),
         "one loss": len(losses) == 1,
         "small programs come out the same": not any(programs.values())}
     result = arms.result(checks, context.simulated)
-    if any(programs.values()) or not records:
+    if any(programs.values()) or not runs:
         result["ok"] = False
-    return {**result, "hows": hows, "spares": lines, "losses": sorted(losses),
-            "programs": programs, "records": records[-1:]}
+    for run_ in runs[1:-1]:  # what is long is of use where something went wrong
+        if "cuInit speculated" in run_["hows"]:
+            del run_["records"], run_["messages"]
+    return {**result, "runs": runs, "losses": sorted(losses), "programs": programs}

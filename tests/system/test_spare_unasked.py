@@ -1,0 +1,157 @@
+"""Spares that are kept unasked, with HEARTH_SPARE=auto: of which programs, with which imports,
+within which budget."""
+import time
+
+import harness
+import spares
+from harness import main
+from spares import PYTHON, wait_gone
+
+SHOW = "import decimal, json, sys\nprint(decimal.Decimal(1) / 3, json.dumps([1]), sys.argv)\n"
+AHEAD = "import sys\nahead = 'decimal' in sys.modules\nimport decimal\nprint('ran')\n" \
+        "open('ahead', 'w').write(str(ahead))\n"
+RUNS = 2  # plain ones, before a spare is kept
+
+
+class UnaskedTest(spares.SpareTest):
+    def setUp(self):
+        super().setUp()
+        self.env.update(HEARTH_SPARE="auto", HEARTH_STATE_DIR=str(self.dir / "state"))
+        self.run = self.script("program.py", SHOW)
+
+    def script(self, name, text):
+        """What runs a program, as `hearth run` does, and returns whether a spare ran it."""
+        (self.work / name).write_text(text)
+
+        def run(*words, **options):
+            env = {**self.env, "HEARTH_LOG_LEVEL": "info"}
+            done = self.hearth("run", "--", PYTHON, name, *words, env=env, **options)
+            lines = done.stderr.splitlines()
+            self.assertEqual((done.returncode, [line for line in lines if
+                                                not line.startswith(b"hearth[")]), (0, []), done)
+            return done, not any(b": a plain start: " in line for line in lines)
+        return run
+
+    def plain(self, run, times=RUNS):
+        for _ in range(times):
+            self.assertFalse(run()[1])
+
+    def wait_for_none(self):
+        deadline = time.monotonic() + harness.DEADLINE_S
+        while self.names():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
+    def learned(self):
+        return [path.read_text().splitlines() for path in (self.dir / "state/spares").iterdir()
+                if not path.suffix]
+
+
+class WhoseTest(UnaskedTest):
+    def test_after_two_runs_and_with_its_imports_after_three(self):
+        run = self.script("program.py", AHEAD)
+        self.plain(run)
+        for expected in ("False", "True", "True"):
+            self.wait_for_one()
+            done, is_spared = run()
+            self.assertEqual((done.stdout, is_spared), (b"ran\n", True))
+            self.assertEqual((self.work / "ahead").read_text(), expected)
+        self.assertIn("decimal", self.learned()[0])
+
+    def test_none_unless_asked_for(self):
+        del self.env["HEARTH_SPARE"]
+        for _ in range(4):
+            self.run()
+        self.assertFalse(self.spares.exists() and self.names())
+
+    def test_each_program_has_its_own(self):
+        self.plain(self.run)
+        self.wait_for_one()
+        other = self.script("other.py", SHOW)
+        self.plain(other, 1)
+        (self.work / "program.py").write_text(SHOW + "print('changed')\n")
+        done, is_spared = self.run()
+        self.assertFalse(is_spared)
+        self.assertIn(b"changed", done.stdout)
+
+    def test_none_for_a_program_that_changes_its_environment(self):
+        """It may do so for what it imports then."""
+        run = self.script("program.py", "import os\nos.environ['OMP_NUM_THREADS'] = '3'\n" + SHOW)
+        self.plain(run)
+        self.wait_for_one()
+        self.assertTrue(run()[1])
+        self.wait_for_none()
+        self.plain(run, 2)
+        self.assertEqual(self.learned(),
+                         [["hearth spare 1: never: it changes its environment"]])
+
+    def test_none_for_a_program_whose_imports_print(self):
+        folder = self.dir / "site"
+        folder.mkdir()
+        (folder / "talks.py").write_text("print('imported')\n")
+        self.env["PYTHONPATH"] = str(folder)
+        run = self.script("program.py", "import talks\n")
+        self.plain(run)
+        self.wait_for_one()
+        for is_spared in (True, False, False):
+            done, was_spared = run()
+            self.assertEqual((done.stdout, was_spared), (b"imported\n", is_spared))
+            self.wait_for_none()
+
+    def test_none_for_one_whose_imports_fail_ahead(self):
+        folder = self.dir / "site"
+        folder.mkdir()
+        (folder / "needy.py").write_text("import sys\nassert sys.argv[-1] == 'x'\n")
+        self.env["PYTHONPATH"] = str(folder)
+        run = self.script("program.py", "import needy\nprint('fine')\n")
+        for is_spared in (False, False, True, False, False):
+            if is_spared:
+                self.wait_for_one()
+            done, was_spared = run("x")
+            self.assertEqual((done.stdout, was_spared), (b"fine\n", is_spared))
+            if is_spared:
+                self.wait_for_none()
+
+    def test_the_programs_own_modules_are_its_own(self):
+        (self.work / "own.py").write_text("VALUE = 1\n")
+        run = self.script("program.py", "import own\nprint(own.VALUE)\n")
+        self.plain(run)
+        for value in (1, 2, 3):
+            self.wait_for_one()
+            (self.work / "own.py").write_text(f"VALUE = {value}{' ' * value}\n")
+            done, is_spared = run()
+            self.assertEqual((done.stdout, is_spared), (b"%d\n" % value, True))
+
+
+class BudgetTest(UnaskedTest):
+    def test_one_that_is_over_it_alone_is_not_kept(self):
+        self.env["HEARTH_SPARE_MIB"] = "1"
+        self.plain(self.run)
+        self.wait_for_none()
+
+    def test_the_one_that_has_waited_longest_goes_first(self):
+        self.env["HEARTH_SPARE_MIB"] = "20"  # two bare pythons have more
+        text = "import ctypes\nheap = ctypes.create_string_buffer(1 << 20)\n"
+        self.plain(self.script("first.py", text))
+        first = self.wait_for_one()
+        time.sleep(1.1)  # ages are told in seconds
+        self.env["HEARTH_SPARE_MIB"] = "20"
+        self.plain(self.script("second.py", text))
+        self.plain(self.script("third.py", text))
+        wait_gone(self, first)
+        self.assertTrue(self.waiting())
+
+    def test_it_ends_when_it_has_waited_too_long(self):
+        self.env["HEARTH_SPARE_IDLE"] = "1"
+        self.plain(self.run)
+        wait_gone(self, self.wait_for_one())
+        self.assertEqual(self.waiting(), [])
+
+    def test_wrong_values_count_as_none(self):
+        self.env["HEARTH_SPARE_MIB"] = "much"
+        self.plain(self.run)
+        self.wait_for_one()
+
+
+if __name__ == "__main__":
+    main()
