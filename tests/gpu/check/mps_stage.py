@@ -187,12 +187,12 @@ class Stage:
             return Client(command, {**self.hearth_names(), **more}, **options)
         return Client(command, self.names(arm == "MPS", **more), **options)
 
-    def control(self, folder, *words, text="", user=None):
+    def control(self, folder, *words, text="", user=None, seconds=LIMIT_S):
         """The control program itself, for daemons that are not Hearth's."""
         tool = shutil.which("nvidia-cuda-mps-control", path=self.path)
         return subprocess.run([tool, *words], env=self.names(
             CUDA_MPS_PIPE_DIRECTORY=f"{folder}/pipe", CUDA_MPS_LOG_DIRECTORY=f"{folder}/log"),
-            input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S,
+            input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds,
             check=False, user=user)
 
     def used_mib(self):
@@ -203,7 +203,7 @@ class Stage:
 
     def leftovers(self, pids):
         """Processes and files that should not be there any more."""
-        found = [f"process {pid}" for pid in pids if pid and _lives(pid)]
+        found = [f"process {pid}" for pid in pids if pid and lives_on(pid)]
         if self.place.exists():
             found += [f"{stat.filemode(path.lstat().st_mode)} {path}"
                       for path in [self.place, *self.place.rglob("*")]]
@@ -217,7 +217,7 @@ class Stage:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _lives(pid):
+def lives_on(pid):
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
     except OSError:

@@ -4,8 +4,11 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import time
 from pathlib import Path
+
+from .mps_stage import lives_on
 
 NOBODY = 65534
 HELD_S = 3.0  # so long a program that waits is watched
@@ -160,11 +163,68 @@ def _full(stage):
              "says it": stage.context.simulated or "it takes no more than" in said["text"]}]
 
 
+def _quit(stage):
+    """`quit` while a client works, and one that has called cuInit alone is there."""
+    folder, pid = _daemon(stage, "quit")
+    pipe = {"CUDA_MPS_PIPE_DIRECTORY": f"{folder}/pipe"}
+    works = stage.client(*STEPS, "hold", "loop=2500", **pipe)
+    idle = stage.client("init", "hold", "context", **pipe)
+    works.wait_for("hold")
+    idle.wait_for("hold")
+    server = stage.control(folder, text="get_server_list\n").stdout.decode().strip()
+    listed = stage.control(folder, text=f"get_client_list {server}\n").stdout.decode().split()
+    works.go()
+    began = time.monotonic()
+    try:
+        done = stage.control(folder, text="quit\n", seconds=HELD_S)
+        said = [done.returncode, done.stdout.decode(), done.stderr.decode()]
+    except subprocess.TimeoutExpired:
+        said = ["waits"]
+    ms = {"quit": (time.monotonic() - began) * 1e3}
+    lives = lives_on(pid)
+    codes = {"loop": works.rc("loop", 10)}
+    idle.go()
+    codes["context after quit"] = idle.rc("context", 10)
+    works.end()
+    idle.end()
+    time.sleep(1)
+    row = {"state": "quit with clients", "cuInit": 0, "codes": codes, "ms": ms, "says it": True,
+           "quit": said, "daemon lives": lives, "lives without clients": lives_on(pid),
+           "listed": [client in listed for client in (str(works.pid), str(idle.pid))]}
+    _kill(pid)
+    return [row]
+
+
+def _system(stage):
+    """The machine's daemon, with clients of root and of an ordinary user at once."""
+    if os.path.exists("/run/hearth"):
+        return []
+    done = stage.hearth("mps", "start", "--system", "--users", str(NOBODY))
+    if done.returncode:
+        raise RuntimeError(f"start --system: {done.stderr.decode()}")
+    pipe = {"CUDA_MPS_PIPE_DIRECTORY": "/run/hearth/mps/pipe"}
+    clients = [stage.client(*STEPS, "enabled", "hold", cwd="/", user=user, **pipe)
+               for user in (None, NOBODY)]
+    codes = [(client.rc("init"), client.rc("kernel"), client.wait_for("enabled"))
+             for client in clients]
+    said = doctor(stage, "/run/hearth/mps/pipe", NOBODY)
+    listed = json.loads(stage.hearth("mps", "clients", "--system", "--json").stdout)
+    for client in clients:
+        client.end()
+    done = stage.hearth("mps", "stop", "--system", "--force")
+    left = os.path.exists("/run/hearth/mps")
+    os.rmdir("/run/hearth")
+    return [{"state": "root's daemon for two users", "cuInit": codes[1][0], "ms": {},
+             "codes": {"each": codes}, "listed": listed, "stop": done.returncode,
+             "doctor": said["text"], "remedy": said["remedy"],
+             "says it": "programs become clients" in said["text"] and not left}]
+
+
 def rows(stage):
     """All of them; a part that breaks is a row of its own."""
-    parts = [_simple, _killed_daemon, _dead_server]
+    parts = [_simple, _killed_daemon, _dead_server, _quit]
     if os.geteuid() == 0 and not stage.context.simulated:
-        parts.append(_strangers)
+        parts += [_strangers, _system]
     found = []
     for part in [*parts, _full]:
         try:
