@@ -237,9 +237,21 @@ class Doctor(harness.SystemTest):
         self.assertEqual(self.assert_warned("ptx-jit"),
                          "train.py: PTX is compiled at every start, here for 2300 ms")
         (folder / "runs.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
-        self.assert_silent("ptx-jit")
+        for name in ("ptx-jit", "squashed", "rank"):
+            self.assert_silent(name)
         done = self.run_program(harness.HEARTH, "doctor", "--", "python3", "dir/train.py")
         self.assertIn(b"train.py: PTX is compiled at every start", done.stdout)
+
+    def test_what_the_latest_run_does_to_ranks_and_guesses(self):
+        """Each provoked; and absent in the test above."""
+        context = record("cuDevicePrimaryCtxRetain", "squashed", 0)
+        runs = [run(number, context, devices=2, conditions={"rank": number % 2},
+                    start=START.format(number // 2)) for number in range(4)]
+        folder = self.dir / "state/hearth"
+        folder.mkdir(parents=True)
+        (folder / "runs.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
+        self.assertIn("train.py: rank 1 made a context on GPU 0", self.assert_warned("rank"))
+        self.assertIn("undone in 4 of the latest runs", self.assert_warned("squashed"))
 
 
 if __name__ == "__main__":
