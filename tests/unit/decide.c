@@ -350,3 +350,43 @@ Test(decide, the_middle_of_the_leads)
 	for (size_t i = 0; i < COUNT(rows); i++)
 		cr_expect_eq(decide_lead(rows[i].leads), rows[i].wanted, "row %zu", i);
 }
+
+Test(decide, a_spare_begins_at_once_or_not_at_all)
+{
+	struct profile_section section = torch_section(), direct = direct_section();
+	struct situation situation = situation_of(&section);
+	struct start_decision decision;
+
+	situation.is_spare = true;
+	expect(&situation, DECIDE_CONTEXT, DECIDE_AT_START, "a program that looks up early");
+	/* What its plain start would be too late for. */
+	set_leads(&direct, 0, 0);
+	situation.section = &direct;
+	expect(&situation, DECIDE_CONTEXT, DECIDE_AT_START, "a program that calls at once");
+	section.start_lead_us[0] = section.start_lead_us[1] = section.start_lead_us[2] =
+		3600 * S - 1;
+	situation.section = &section;
+	decide_start(&situation, &decision);
+	cr_expect_eq(decision.give_back_us, DECIDE_GIVE_BACK_US, "leads in spares count for none");
+	section.env_after_start = 1;
+	expect(&situation, DECIDE_NOTHING, 0, "one that sets its environment before the lookup");
+	situation.section = NULL;
+	expect(&situation, DECIDE_NOTHING, 0, "nothing learned");
+}
+
+Test(decide, a_spare_that_is_told_a_device_asks_no_profile)
+{
+	struct profile_section section = torch_section();
+	struct situation situation = situation_of(NULL);
+
+	situation.is_spare = situation.has_gpu = true;
+	expect(&situation, DECIDE_CONTEXT, DECIDE_AT_START, "nothing learned");
+	section.env_after_lookup = section.forked_after_lookup = section.pause = 1;
+	situation.section = &section;
+	expect(&situation, DECIDE_CONTEXT, DECIDE_AT_START, "bad experience");
+	situation.is_undo_proven = false;
+	expect(&situation, DECIDE_NOTHING, 0, "no undo");
+	situation.is_undo_proven = true;
+	situation.mode = SPECULATE_OFF;
+	expect(&situation, DECIDE_NOTHING, 0, "off");
+}

@@ -239,3 +239,20 @@ Test(device, contexts_and_their_routing)
 			rows[i].wanted_count * sizeof(rows[i].wanted[0]), "%s", rows[i].label);
 	}
 }
+
+Test(device, a_spare_has_the_one_that_it_was_told)
+{
+	struct profile_section section = {
+		.rule = PROFILE_RULE_ORDINAL, .ordinal = 5, .probation = 1};
+	struct situation situation = {.section = &section, .is_spare = true, .has_gpu = true};
+	struct device_decision decision;
+
+	for (situation.gpu = 0; situation.gpu < DEVICES + 2; situation.gpu++) {
+		decide_device(&situation, DEVICES, 3, devices, &decision);
+		cr_expect_eq(decision.device, situation.gpu < DEVICES ? situation.gpu : -1);
+	}
+	devices[2].free_bytes = GIB;
+	situation.gpu = 2;
+	decide_device(&situation, DEVICES, DECIDE_NO_RANK, devices, &decision);
+	cr_expect_eq(decision.device, -1, "no room");
+}

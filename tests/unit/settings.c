@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void clear(void)
 {
@@ -81,6 +82,9 @@ Test(settings, speculation_by_name_and_for_one_process)
 		{"always", SPECULATE_ALWAYS, 0, false},
 		{"off", SPECULATE_OFF, 0, false},
 		{"always:4711", SPECULATE_ALWAYS, 4711, false},
+		{"spare:4711", SPECULATE_ALWAYS, 4711, false},
+		{"spare:", SPECULATE_AUTO, 0, true},
+		{"spare", SPECULATE_AUTO, 0, true},
 		{"always:", SPECULATE_AUTO, 0, true},
 		{"always:47x", SPECULATE_AUTO, 0, true},
 		{"always:99999999999999999999", SPECULATE_AUTO, 0, true},
@@ -96,6 +100,7 @@ Test(settings, speculation_by_name_and_for_one_process)
 		cr_assert_eq(wrong != NULL, rows[i].is_wrong, "%s", rows[i].value);
 		cr_assert_eq(settings.speculate, rows[i].mode, "%s", rows[i].value);
 		cr_assert_eq(settings.speculate_pid, rows[i].pid, "%s", rows[i].value);
+		cr_assert_eq(settings.is_spare, !strcmp(rows[i].value, "spare:4711"));
 	}
 }
 
@@ -133,4 +138,30 @@ Test(settings, contexts_and_give_back)
 	cr_assert_eq(settings.give_back_us, 0);
 	setenv("HEARTH_GIVE_BACK", "86401", 1);
 	cr_assert_str_eq(settings_read(&settings), "HEARTH_GIVE_BACK");
+}
+
+Test(settings, spares)
+{
+	struct settings settings;
+
+	cr_assert_null(settings_read(&settings));
+	cr_expect_not(settings.are_spares_kept);
+	cr_expect_eq(settings.spare_host_mib, 4096);
+	cr_expect_eq(settings.spare_gpu_mib, 2048);
+	cr_expect_eq(settings.spare_idle_s, 900);
+	setenv("HEARTH_SPARE", "auto", 1);
+	setenv("HEARTH_SPARE_MIB", "0", 1);
+	setenv("HEARTH_SPARE_GPU_MIB", "7", 1);
+	setenv("HEARTH_SPARE_IDLE", "604800", 1);
+	cr_assert_null(settings_read(&settings));
+	cr_expect(settings.are_spares_kept);
+	cr_expect_eq(settings.spare_host_mib, 0);
+	cr_expect_eq(settings.spare_gpu_mib, 7);
+	cr_expect_eq(settings.spare_idle_s, 604800);
+	setenv("HEARTH_SPARE_IDLE", "604801", 1);
+	cr_expect_str_eq(settings_read(&settings), "HEARTH_SPARE_IDLE");
+	cr_expect_eq(settings.spare_idle_s, 900);
+	setenv("HEARTH_SPARE", "on", 1);
+	cr_expect_str_eq(settings_read(&settings), "HEARTH_SPARE");
+	cr_expect_not(settings.are_spares_kept);
 }
