@@ -183,6 +183,8 @@ int situation_read(const char *driver, struct situation *ret_situation)
 	situation.has_gpu = spare_gpu(&situation.gpu);
 	if (situation.is_spare)
 		situation.is_chosen = situation.is_eager = situation.has_gpu;
+	if (spare_is_off())
+		situation.mode = SPECULATE_OFF;
 	situation.is_tool =
 		env_get(ENV_CUDA_INJECTION64_PATH) || env_get(ENV_NVTX_INJECTION64_PATH);
 	situation.is_mps = is_mps();

@@ -48,6 +48,11 @@ bool spare_is_learning(void)
 	return !page || (!page->is_named && is_adopted());
 }
 
+bool spare_is_off(void)
+{
+	return page && page->is_off;
+}
+
 bool spare_gpu(int *ret_gpu)
 {
 	if (!page || !page->has_gpu)

@@ -20,6 +20,9 @@ bool spare_is_waiting(void);
 /* Whether what runs here is to be learned. */
 bool spare_is_learning(void);
 
+/* Whether nothing is to be done ahead in it. */
+bool spare_is_off(void);
+
 /* The device that the user has named: true with its ordinal. */
 bool spare_gpu(int *ret_gpu);
 

@@ -25,6 +25,7 @@ struct spare_page {
 	uint32_t is_adopted; /* the holder; written after the two times */
 	uint32_t has_gpu;    /* the holder, at the start: make a context on `gpu`, unasked */
 	int32_t gpu;         /* an ordinal among the visible devices */
+	uint32_t is_off;     /* the holder, at the start: nothing is to be done ahead */
 	uint32_t is_named;   /* `identity` is a program's: what runs here teaches it nothing */
 	uint64_t adopted_monotonic_us, adopted_realtime_us;
 	struct identity identity; /* whose profile counts: a program's, or the kind's own */

@@ -55,6 +55,7 @@ static void begin(struct holder *holder)
 	char *teaching[] = {(char *)plan->learned, NULL};
 	char *const *imports = plan->imports;
 	struct budget budget;
+	bool is_off = false;
 	int rc = 0;
 
 	if (plan->learned) {
@@ -63,11 +64,12 @@ static void begin(struct holder *holder)
 		budget_read(BUDGET_FILE, &holder->settings, &budget);
 		if (!rc && (holder->learned.is_never || !budget.is_allowed))
 			rc = -EPERM;
+		is_off = budget.gpu_mib < BUDGET_CONTEXT_MIB;
 		/* A path is no module: it is where the program's are to be written. */
 		imports = holder->learned.is_taught ? holder->learned.imports : teaching;
 	}
 	if (!rc)
-		rc = python_start(plan, imports, &holder->python);
+		rc = python_start(plan, imports, is_off, &holder->python);
 
 	holder->state = SPARE_LOADING;
 	holder->since_us = clock_monotonic_us();

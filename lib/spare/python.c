@@ -125,7 +125,8 @@ static int make_page(const struct spare_plan *plan, struct spare_page **ret_page
 	return fd;
 }
 
-int python_start(const struct spare_plan *plan, char *const *imports, struct python *ret_python)
+int python_start(
+	const struct spare_plan *plan, char *const *imports, bool is_off, struct python *ret_python)
 {
 	struct python python = {.names = -1, .printed = -1};
 	pid_t parent = getpid();
@@ -140,6 +141,8 @@ int python_start(const struct spare_plan *plan, char *const *imports, struct pyt
 	}
 	python.control = pair[0];
 	page = make_page(plan, &python.page);
+	if (page >= 0)
+		python.page->is_off = is_off;
 	python.names = (int)syscall(SYS_memfd_create, "hearth-spare", MFD_CLOEXEC);
 	python.printed = (int)syscall(SYS_memfd_create, "hearth-spare-printed", MFD_CLOEXEC);
 	clock_gettime(CLOCK_REALTIME, &python.start);

@@ -36,8 +36,10 @@ struct python {
 	struct spare_page *page; /* shared with libhearth.so in it */
 };
 
-/* With these imports, a list that ends with NULL. 0 or -errno. */
-int python_start(const struct spare_plan *plan, char *const *imports, struct python *ret_python);
+/* With these imports, a list that ends with NULL; and nothing done on a GPU ahead, where `is_off`.
+ * 0 or -errno. */
+int python_start(const struct spare_plan *plan, char *const *imports, bool is_off,
+	struct python *ret_python);
 
 /* It has said that it is ready. 0; -ESTALE as manifest_take. */
 int python_ready(struct python *python, char ret_name[PATH_MAX]);

@@ -1,11 +1,14 @@
 """Spares that are kept unasked, with HEARTH_SPARE=auto: of which programs, with which imports,
 within which budget."""
+import json
+import shutil
 import time
 
 import harness
 import spares
 from harness import main
 from spares import PYTHON, wait_gone
+from speculation import SpeculationTest
 
 SHOW = "import decimal, json, sys\nprint(decimal.Decimal(1) / 3, json.dumps([1]), sys.argv)\n"
 AHEAD = "import sys\nahead = 'decimal' in sys.modules\nimport decimal\nprint('ran')\n" \
@@ -121,6 +124,79 @@ class WhoseTest(UnaskedTest):
             (self.work / "own.py").write_text(f"VALUE = {value}{' ' * value}\n")
             done, is_spared = run()
             self.assertEqual((done.stdout, is_spared), (b"%d\n" % value, True))
+
+
+    def test_however_it_is_named(self):
+        """A module and a text have their own, too."""
+        (self.work / "shown.py").write_text(SHOW)
+        for words in (["-m", "shown", "a"], ["-c", SHOW, "a"]):
+            with self.subTest(words=words):
+                outputs = []
+                for is_spared in (False, False, True, True):
+                    if is_spared:
+                        self.wait_for_one()
+                    done = self.hearth("run", "--", PYTHON, *words,
+                                       env={**self.env, "HEARTH_LOG_LEVEL": "info"})
+                    self.assertEqual(b": a plain start: " in done.stderr, not is_spared)
+                    outputs.append((done.returncode, done.stdout))
+                self.assertEqual(outputs, [outputs[0]] * 4)
+                self.assertEqual(outputs[0][0], 0)
+                self.hearth("spare", "stop")
+
+    def test_a_list_that_others_could_have_written_is_none(self):
+        self.plain(self.run)
+        self.wait_for_one()
+        self.run()
+        self.wait_for_one()
+        path = next(path for path in (self.dir / "state/spares").iterdir() if not path.suffix)
+        path.write_text("hearth spare 1: imports\nsched\n")
+        for mode, expected in ((0o620, False), (0o600, True)):
+            path.chmod(mode)
+            self.hearth("spare", "stop")
+            self.assertFalse(self.run()[1])
+            pid = self.wait_for_one()
+            with open(f"/proc/{pid}/cmdline", "rb") as words:
+                self.assertEqual(b"sched" in words.read().split(b"\0"), expected)
+
+
+class GpuTest(UnaskedTest):
+    """On the simulated driver."""
+    setUpClass = SpeculationTest.__dict__["setUpClass"]
+    PROGRAM = ("import ctypes\ncuda = ctypes.CDLL('libcuda.so.1')\ncontext = ctypes.c_void_p()\n"
+               "print(cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))\n")
+
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(self.proved, self.dir / "state", dirs_exist_ok=True)
+        self.log = self.dir / "log"
+        self.env.update(SIMCUDA_SPEED="0", SIMCUDA_DEVICES="1", HEARTH_LOG=str(self.log),
+                        HEARTH_DRIVER=str(harness.SIM), LD_LIBRARY_PATH=str(harness.SIM.parent))
+        self.cuda = self.script("cuda.py", self.PROGRAM)
+
+    def how(self):
+        """How the calls of the program in a spare were served."""
+        self.wait_for_one()
+        self.log.unlink(missing_ok=True)
+        done, is_spared = self.cuda()
+        self.assertEqual((done.stdout, is_spared), (b"0 0\n", True))
+        return {json.loads(line)["how"] for line in self.log.read_text().splitlines()[:2]}
+
+    def test_a_context_as_its_plain_runs_had(self):
+        self.plain(self.cuda)
+        self.assertEqual([self.how(), self.how()], [{"speculated"}] * 2)
+
+    def test_no_context_where_none_is_allowed(self):
+        self.env["HEARTH_SPARE_GPU_MIB"] = "783"
+        self.plain(self.cuda)
+        self.assertNotIn("speculated", self.how())
+
+    def test_no_more_contexts_than_are_allowed(self):
+        self.env["HEARTH_SPARE_GPU_MIB"] = "1000"
+        self.plain(self.cuda)
+        first = self.wait_for_one()
+        self.plain(self.script("other.py", self.PROGRAM))
+        wait_gone(self, first)
+        self.assertTrue(self.wait_for_one())
 
 
 class BudgetTest(UnaskedTest):
