@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define US_PER_S 1000000u
+#define US_PER_S UINT64_C(1000000)
 #define US_PER_MS 1000u
 #define REQUEST_LIMIT_US 200000
 /* A file that was changed while it loaded, its own __pycache__ among them: then once more. */
@@ -197,19 +197,26 @@ static void reap(struct holder *holder)
 
 static _Noreturn void loop(struct holder *holder)
 {
-	begin(holder);
+	holder->since_us = clock_monotonic_us();
 	for (;;) {
-		uint64_t idle_us = (uint64_t)holder->plan->idle_s * US_PER_S;
+		bool has_begun = holder->python.pid > 0;
+		/* As it is now: until then it waits, and no longer; 0 for as long as it takes. */
+		uint64_t limit_us = !has_begun                     ? holder->plan->pause_us
+				    : holder->state == SPARE_READY ? holder->plan->idle_s * US_PER_S
+								   : 0;
 		uint64_t waited_us = clock_monotonic_us() - holder->since_us;
-		bool can_idle = idle_us && holder->state == SPARE_READY;
-		int wait_ms = can_idle ? (int)((idle_us - waited_us) / US_PER_MS) + 1 : -1;
+		int wait_ms = limit_us ? (int)((limit_us - waited_us) / US_PER_MS) + 1 : -1;
 		struct pollfd polled[] = {{.fd = holder->python.control, .events = POLLIN},
 			{.fd = holder->signal_fd, .events = POLLIN},
 			{.fd = holder->listen_fd, .events = POLLIN},
 			{.fd = holder->plan->parent_fd, .events = POLLIN}};
 		int fd;
 
-		if (can_idle && waited_us >= idle_us)
+		if (!has_begun && waited_us >= limit_us) {
+			begin(holder);
+			continue;
+		}
+		if (limit_us && waited_us >= limit_us)
 			leave(holder, "");
 		if (holder->plan->is_auto) {
 			if (budget_is_short())

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define IDLE_S 3600
+#define PAUSE_US 1000000 /* a kernel's own start */
 
 /* It is ours until we end, so its number is not another's. */
 static int open_parent(void)
@@ -36,6 +37,7 @@ static int start(const struct command_line *line, const struct text *kind, char 
 		.kind = kind->bytes,
 		.kind_size = kind->size,
 		.idle_s = IDLE_S,
+		.pause_us = PAUSE_US,
 		.parent_fd = open_parent(),
 		.page = {.device = -1, .is_named = true}};
 	int rc = plan.parent_fd < 0 ? plan.parent_fd : 0;

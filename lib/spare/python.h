@@ -20,6 +20,7 @@ struct spare_plan {
 	const char *kind; /* kind_make's */
 	size_t kind_size;
 	unsigned idle_s;     /* it ends when it has waited that long */
+	uint64_t pause_us;   /* before its start: what runs beside it comes first */
 	int parent_fd;       /* a pidfd: nor longer than that process lives; -1 for none */
 	bool is_auto;        /* kept unasked: within a budget, and */
 	const char *learned; /* with the imports of that file (learned.h) in place of `imports` */

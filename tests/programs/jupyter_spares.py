@@ -1,9 +1,8 @@
 """Restarts a Jupyter kernel again and again, each second time by SIGKILL, where a spare is to take
-the next one's place: `jupyter_spares.py KERNEL RESTARTS HEARTH sim|torch`, or `plain` behind it where
-none waits. Prints JSON: for each start if it
-was by a spare and what a cell saw, how long it took from the restart until the kernel was
-ready and until a cell had used the GPU, and
-how interrupts came out. Needs jupyter_client."""
+the next one's place: `jupyter_spares.py KERNEL RESTARTS HEARTH sim|torch`, and `plain` where none
+waits. Prints JSON: for each start if it was by a spare and what a cell saw, how long it took from
+the restart until the kernel was ready and until a cell had used the GPU, and how interrupts came
+out. Needs jupyter_client."""
 import json
 import os
 import subprocess

@@ -26,7 +26,8 @@ class KernelTest(harness.SystemTest):
         folder.mkdir(parents=True)
         (folder / "kernel.json").write_text(json.dumps(
             {"argv": [str(VENV / "bin/python"), "-Xfrozen_modules=off", "-m",
-                      "ipykernel_launcher", "-f", "{connection_file}"], "display_name": "a kernel", "language": "python"}))
+                      "ipykernel_launcher", "-f", "{connection_file}"],
+             "display_name": "a kernel", "language": "python"}))
         (self.dir / "work").mkdir()
         self.env.update(JUPYTER_PATH=str(self.dir / "share/jupyter"), HOME=str(self.dir),
                         LD_LIBRARY_PATH=str(harness.SIM.parent))
