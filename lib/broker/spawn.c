@@ -57,6 +57,8 @@ static void become(
 		_exit(EXIT_FAILURE);
 	process_close_from(STDERR_FILENO + 1);
 	process_reset_signals();
+	/* We may have gone on by the time that it says something. */
+	signal(SIGPIPE, SIG_IGN);
 	execve(path, arguments, environment);
 	dprintf(STDERR_FILENO, "%s: %s\n", path, strerror(errno));
 	_exit(EXIT_FAILURE);

@@ -43,7 +43,7 @@ void under_compiled(void)
 	struct jit_cache_place place;
 	int kept = errno;
 
-	if (page && !page->jit_cache)
+	if (page && !__atomic_load_n(&page->jit_cache, __ATOMIC_RELAXED))
 		conditions_put_cache(page, jit_cache_look(&view, &place));
 	errno = kept;
 }

@@ -58,23 +58,37 @@ class RunReport(harness.SystemTest):
         self.assert_one(f"{NO_BROKER}hearthd: HEARTH_SOCKET={long} is ",
                         self.warnings(HEARTH_SOCKET=long))
 
-    def test_there_is_no_broker_to_start(self):
+    def copy(self):
+        """A folder with a hearth that finds no hearthd; its library is where it looks."""
         for place in ("bin", "lib/hearth"):
             (self.dir / place).mkdir(parents=True)
         for library in harness.PRELOAD.parent.glob("*.so"):
             shutil.copy(library, self.dir / "lib/hearth")
         shutil.copy(harness.HEARTH, self.dir / "bin")
-        found = self.report(hearth=self.dir / "bin/hearth")
-        self.assertIn(NO_BROKER + "hearthd", found)
-        broker = self.dir / "bin/hearthd"
+        return self.dir / "bin"
+
+    def test_there_is_no_broker_to_start(self):
+        hearth = self.copy() / "hearth"
+        self.assertIn(NO_BROKER + "hearthd", self.report(hearth=hearth))
+        broker = hearth.parent / "hearthd"
         for text, mode, why in ((f"#!{self.dir}/none\n", 0o755, "No such file"), ("", 0o644, "Permission"),
                                 ("#!/bin/sh\nexit 3\n", 0o755, "did not say why"),
                                 ("#!/bin/sh\necho so it is >&2; exit 1\n", 0o755, "so it is")):
             broker.write_text(text)
             broker.chmod(mode)
-            line = next(line for line in self.report(hearth=self.dir / "bin/hearth").splitlines()
+            line = next(line for line in self.report(hearth=hearth).splitlines()
                         if line.startswith(NO_BROKER))
             self.assertIn(why, line)
+
+    def test_a_broker_that_is_slow_to_start_may_say_something(self):
+        """Nobody listens any more by then: that is no reason to end."""
+        slow = self.copy() / "hearthd"
+        slow.write_text(f"#!/bin/sh\nsleep 0.3\nexec {harness.HEARTHD} \"$@\"\n")
+        slow.chmod(0o755)
+        self.env["HEARTH_STATE_DIR"] = "relative"
+        self.run_program(slow.parent / "hearth", "run", "true")
+        done = self.run_program(harness.HEARTH, "status", "--wait", "20")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_without_report_nothing_is_said(self):
         done = self.run_program(harness.HEARTH, "run", "echo", "ran",
