@@ -129,7 +129,7 @@ static size_t count_before(const json_t *argv)
 
 static bool is_ours(const json_t *spec)
 {
-	return json_object_get(json_object_get(spec, "metadata"), MARK) != NULL;
+	return json_is_string(json_object_get(json_object_get(spec, "metadata"), MARK));
 }
 
 static bool is_spec(const json_t *spec)

@@ -63,6 +63,18 @@ class Kernelspecs(harness.SystemTest):
         self.assertIn(b"'a,,b'", self.jupyter("install", "--spare", "--import", "a,,b", status=2))
         self.assertIn(b"--import", self.jupyter("install", "--import", "a", status=2))
 
+    def test_kernelspecs_of_many_kinds_come_back_byte_for_byte(self):
+        for text in ('{"argv":["python"],"argv":["x","y"]}', '{"argv":[""],"metadata":[1,2]}',
+                     '{"argv":["python"],"metadata":null}', '\n {"argv":["python"]} \n\n',
+                     '{"argv":["python"],"metadata":{"hearth":1}}',
+                     '{"argv":["hearth","run","--","python"]}',
+                     '{"argv":["p",3,null,{"a":1}],"env":{"X":"\\ud83d\\ude00"},"x":1.10,"z":1e300}'):
+            with self.subTest(text=text):
+                self.spec.write_text(text)
+                self.assertIn(b"from now on", self.jupyter("install"))
+                self.assertIn(b"is as it was", self.jupyter("uninstall"))
+                self.assertEqual(self.spec.read_text(), text)
+
     def test_both_can_be_asked_for_twice(self):
         before = self.spec.read_bytes()
         self.jupyter("install")

@@ -71,7 +71,8 @@ class RunReport(harness.SystemTest):
         hearth = self.copy() / "hearth"
         self.assertIn(NO_BROKER + "hearthd", self.report(hearth=hearth))
         broker = hearth.parent / "hearthd"
-        for text, mode, why in ((f"#!{self.dir}/none\n", 0o755, "No such file"), ("", 0o644, "Permission"),
+        for text, mode, why in ((f"#!{self.dir}/none\n", 0o755, "No such file"),
+                                ("", 0o644, "Permission"),
                                 ("#!/bin/sh\nexit 3\n", 0o755, "did not say why"),
                                 ("#!/bin/sh\necho so it is >&2; exit 1\n", 0o755, "so it is")):
             broker.write_text(text)
