@@ -10,8 +10,9 @@ from pathlib import Path
 import harness
 
 STEPS = harness.PROGRAMS / "driver_steps"
-# Long enough for the speculation to be ready, where the simulated driver waits nowhere.
-READY = "sleep=40"
+# Long enough for the speculation to be ready, where the simulated driver waits nowhere and other
+# tests have the processors.
+READY = "sleep=80"
 OWN_LINE = b"hearth["
 
 

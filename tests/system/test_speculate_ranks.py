@@ -10,7 +10,7 @@ import harness
 from speculation import SpeculationTest
 
 GPU_PROGRAMS = harness.SOURCE / "tests/gpu"
-RUNS, FEW = 10, 3
+RUNS, FEW = 5, 3
 NAMES = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 # A process that finds nothing done ahead waits so long for it, in seconds; one that is to find it,
 # longer. Each rank waits a little more than the one before it: of two that learn at the same moment
@@ -91,7 +91,7 @@ class Ranks(SpeculationTest):
 
     def test_torchruns_ranks_ten_times(self):
         self.check(self.launch(is_plain=True), ahead=False)
-        for run in range(RUNS):
+        for run in range(10):
             self.check(self.launch(wait=LONG if run else SHORT), ahead=run > 0)
 
     def test_the_ranks_of_other_launchers(self):
