@@ -23,10 +23,9 @@ class Learning(SpeculationTest):
         return profiles[0]["sections"][0]
 
     def test_one_that_is_killed_after_its_first_context(self):
-        state = self.state(self.proved)
-        done = self.under(STEPS, *LATE, "end=kill", state=state)
+        done = self.under(STEPS, *LATE, "work", "end=kill",
+                          state=self.learn(STEPS, *LATE, "end=kill"))
         self.assertEqual(done.returncode, -signal.SIGKILL)
-        done = self.under(STEPS, *LATE, "work", "end=kill", state=state)
         self.assertEqual(done.how["cuInit"], "speculated", done.messages)
         self.assertEqual(done.how["cuDevicePrimaryCtxRetain"], "speculated")
 
