@@ -244,7 +244,10 @@ static void take_out(json_t *spec, const json_t *kept)
 		json_array_remove(argv, 0);
 	if (is_same_word(word, json_array_get(argv, 0)))
 		json_array_set(argv, 0, word);
-	json_object_del(metadata, MARK);
+	if (json_object_get(before, MARK))
+		json_object_set(metadata, MARK, json_object_get(before, MARK));
+	else
+		json_object_del(metadata, MARK);
 	if (json_object_size(metadata) || !kept)
 		return;
 	if (!before)
