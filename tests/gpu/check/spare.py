@@ -25,7 +25,7 @@ NATIVE_RUNS, SPARE_RUNS = 3, 13
 COUNT = "2"  # so that the next one waits already; what one run teaches, the third after it has
 TIMES_SECONDS = 105  # no run begins later
 TENSOR_LIMIT_MS, STEP_LIMIT_MS = 150, 500
-STEPS_SECONDS = "1"
+STEPS_SECONDS, SIMULATED_SECONDS = "1", "0.1"
 WORKERS = 12
 LIST_SECONDS = 60  # for all small programs; what is left then has not been compared
 READY_SECONDS = 40
@@ -80,11 +80,12 @@ def _measure(spares, kind, is_spare, log):
     program.parent.mkdir(exist_ok=True)
     program.write_bytes(PROGRAM.read_bytes())
     option = ["--spare"] if is_spare else []
+    seconds = STEPS_SECONDS if kind == "torch" else SIMULATED_SECONDS
     command = [*spares.hearth, "run", *option] if is_spare else []
     environment = {**spares.environment, "HEARTH_LOG_LEVEL": "debug"}
     begun = time.monotonic()
     done = subprocess.run([*command, *(["--"] if command else []), sys.executable, str(program),
-                           kind, STEPS_SECONDS], env=environment, stdin=subprocess.DEVNULL,
+                           kind, seconds], env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=RUN_SECONDS,
                           check=False)
     ended = time.monotonic()
