@@ -377,6 +377,7 @@ static int run(int argc, char **argv)
 	if ((request.is_spare || (settings->are_spares_kept && !request.is_eager)) &&
 		settings->is_on) {
 		log_set_level(settings->log_level);
+		settings->are_spares_kept &= !request.keep; /* that one is enough */
 		spare_adopt(request.words, settings);
 		rc = request.keep ? spare_keep(request.words, request.imports) : 0;
 		if (rc)

@@ -79,7 +79,7 @@ def spare_wait():
                 posix.close(5)
                 return
             time.sleep(0.02)
-        tell(b"ea context ahead does not come to be")
+        tell(b"wa context ahead does not come to be")
         leave()
 
     def open_numbers():

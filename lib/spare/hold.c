@@ -29,6 +29,7 @@
 #define REQUEST_LIMIT_US 200000
 /* A file that was changed while it loaded, its own __pycache__ among them: then once more. */
 #define MOST_TRIES 3
+#define LOAD_LIMIT_S 120  /* of one kept unasked: its imports may wait for something */
 #define LOOK_MS 1000      /* so often, whether others need memory; for those kept unasked */
 #define PAUSE_NS 50000000 /* longer than manifest_take's doubt about what has just been written */
 
@@ -115,6 +116,8 @@ static void hear_python(struct holder *holder)
 	packet[got] = '\0';
 	if (packet[0] == 'e')
 		give_up(holder, packet + 1);
+	if (packet[0] == 'w')
+		leave(holder, packet + 1);
 	if (packet[0] != 'r' || holder->state != SPARE_LOADING)
 		leave(holder, "python said what was not asked for");
 	rc = python_ready(&holder->python, name);
@@ -203,6 +206,7 @@ static _Noreturn void loop(struct holder *holder)
 		/* As it is now: until then it waits, and no longer; 0 for as long as it takes. */
 		uint64_t limit_us = !has_begun                     ? holder->plan->pause_us
 				    : holder->state == SPARE_READY ? holder->plan->idle_s * US_PER_S
+				    : holder->plan->is_auto        ? LOAD_LIMIT_S * US_PER_S
 								   : 0;
 		uint64_t waited_us = clock_monotonic_us() - holder->since_us;
 		int wait_ms = limit_us ? (int)((limit_us - waited_us) / US_PER_MS) + 1 : -1;
@@ -216,6 +220,8 @@ static _Noreturn void loop(struct holder *holder)
 			begin(holder);
 			continue;
 		}
+		if (limit_us && waited_us >= limit_us && holder->state == SPARE_LOADING)
+			give_up(holder, "its imports take too long");
 		if (limit_us && waited_us >= limit_us)
 			leave(holder, "");
 		if (holder->plan->is_auto) {
