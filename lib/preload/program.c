@@ -2,6 +2,8 @@
  * HEARTH_LOG; must leave no descriptor and keep nothing of the command line but one base name. */
 #include "preload/program.h"
 
+#include "preload/spare.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -67,6 +69,9 @@ void program_name(char ret_name[PROGRAM_NAME_SIZE])
 		if (!strncmp(name, "python", strlen("python")))
 			name = base_name(python_script(words, words + size));
 	}
+	/* The command line of a spare is no program's. */
+	if (spare_program())
+		name = spare_program();
 	length = strnlen(name, PROGRAM_NAME_SIZE - 1);
 	memcpy(ret_name, name, length);
 	ret_name[length] = '\0';

@@ -74,6 +74,11 @@ void spare_note(enum spare_ahead ahead, int device)
 	__atomic_store_n(&page->ahead, ahead, __ATOMIC_RELEASE);
 }
 
+const char *spare_program(void)
+{
+	return is_adopted() && page->name[0] ? page->name : NULL;
+}
+
 uint64_t spare_adopted_monotonic_us(void)
 {
 	return is_adopted() ? page->adopted_monotonic_us : 0;

@@ -32,6 +32,9 @@ const struct identity *spare_identity(void);
 /* Tells who holds it how far the work is. */
 void spare_note(enum spare_ahead ahead, int device);
 
+/* What the program is called; NULL where none has come, or where it is a text. */
+const char *spare_program(void);
+
 /* When the program came, in microseconds; 0 where none has come. */
 uint64_t spare_adopted_monotonic_us(void);
 uint64_t spare_adopted_realtime_us(void);

@@ -11,6 +11,7 @@
 
 #define SPARE_PAGE_FD 5
 #define SPARE_PAGE_SIZE 4096
+#define SPARE_NAME_SIZE 32
 
 enum spare_ahead {
 	SPARE_AHEAD_NOTHING,  /* nothing is done, or everything has been given up */
@@ -28,7 +29,8 @@ struct spare_page {
 	uint32_t is_off;     /* the holder, at the start: nothing is to be done ahead */
 	uint32_t is_named;   /* `identity` is a program's: what runs here teaches it nothing */
 	uint64_t adopted_monotonic_us, adopted_realtime_us;
-	struct identity identity; /* whose profile counts: a program's, or the kind's own */
+	char name[SPARE_NAME_SIZE]; /* the holder, with the two times: the program's, for reports */
+	struct identity identity;   /* whose profile counts: a program's, or the kind's own */
 };
 
 _Static_assert(sizeof(struct spare_page) <= SPARE_PAGE_SIZE, "one page");

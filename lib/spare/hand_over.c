@@ -231,6 +231,7 @@ static enum hand_over_result decide(
 		say_no(fd, rc > 0 ? reason : strerror(-rc));
 		return rc > 0 ? HAND_OVER_AS_IT_WAS : HAND_OVER_SPOILT;
 	}
+	request_name(fds[0], holder->python.page->name);
 	if (packet_tell(fd, SPARE_START, 0) ||
 		packet_receive(fd, GO_LIMIT_US, &message, &client.fd, 1, &has_terminal))
 		return HAND_OVER_SPOILT;

@@ -1,4 +1,4 @@
-/* A client's request. Runs in `hearth run --spare`. The text is a length, the kind, and then words
+/* A client's request. Made in `hearth run --spare`. The text is a length, the kind, and then words
  * that bootstrap.py reads in this order, each with its NUL. */
 #include "spare/request.h"
 
@@ -143,6 +143,28 @@ int request_make(const struct command_line *line, const struct text *kind, bool 
 	rc = text.rc ? text.rc : write_file(request->fds[0], &text);
 	text_done(&text);
 	return rc;
+}
+
+void request_name(int fd, char ret_name[SPARE_NAME_SIZE])
+{
+	char words[PATH_MAX + 16];
+	const char *target, *slash;
+	uint32_t length;
+	ssize_t got =
+		pread(fd, &length, sizeof(length), 0) == sizeof(length)
+			? pread(fd, words, sizeof(words) - 1, (off_t)(sizeof(length) + length))
+			: -1;
+
+	memset(ret_name, 0, SPARE_NAME_SIZE);
+	if (got <= 0)
+		return;
+	words[got] = '\0';
+	target = words + strlen(words) + 1;
+	if (target >= words + got || !strcmp(words, kind_names[COMMAND_LINE_CODE]))
+		return;
+	slash = strrchr(target, '/');
+	target = slash && slash[1] ? slash + 1 : target;
+	memcpy(ret_name, target, strnlen(target, SPARE_NAME_SIZE - 1));
 }
 
 void request_done(struct request *request)

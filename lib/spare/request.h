@@ -1,6 +1,7 @@
 /* What a client sends: the kind, and everything that a program gets from its start. */
 #pragma once
 
+#include "profile/spare_page.h"
 #include "spare/kind.h"
 
 #include <stdbool.h>
@@ -18,6 +19,10 @@ struct request {
 /* 0, or -errno; -ENOTSUP for too many descriptors. */
 int request_make(const struct command_line *line, const struct text *kind, bool has_terminal,
 	struct request *ret_request);
+
+/* In the process that holds a spare: what the program of that request is called, its base name,
+ * NUL-padded; empty for a text, and where the request cannot be read. */
+void request_name(int fd, char ret_name[SPARE_NAME_SIZE]);
 
 /* Closes the two that are its own. */
 void request_done(struct request *request);

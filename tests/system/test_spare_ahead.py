@@ -72,6 +72,7 @@ class ToldTest(AheadTest):
         time.sleep(GIVE_BACK_S + 0.3)  # it is not given back while nobody has come
         records = self.records(PYTHON, self.program, "0")
         self.assertEqual({record["call"]: record["how"] for record in records[:2]}, AHEAD)
+        self.assertEqual({record["program"] for record in records}, {"program.py"})
         # From the program's start, not the spare's.
         self.assertLess(max(record.get("at_us", 0) for record in records), GIVE_BACK_S * 1e6)
 
