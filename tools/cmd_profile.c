@@ -9,6 +9,7 @@
 #include "profile/images.h"
 #include "report/bundle.h"
 #include "report/profiles.h"
+#include "spare/learned.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -150,6 +151,7 @@ static int forget(struct request *request)
 		rc = profile_prune(request->folder, 0, 0);
 		if (rc >= 0 && !image_store_folder(request->folder, store))
 			image_store_prune(store, 0);
+		learned_forget(request->folder);
 		return rc < 0 ? command_fail(COMMAND_FAILED, "profile: %s: %s", request->folder,
 					strerror(-rc))
 			      : COMMAND_OK;

@@ -187,6 +187,24 @@ unsigned learned_count(const char *path)
 	return count;
 }
 
+void learned_forget(const char *profiles)
+{
+	const char *slash = strrchr(profiles, '/');
+	char folder[PATH_MAX];
+	struct dirent *entry;
+	DIR *dir;
+
+	if (!slash || snprintf(folder, sizeof(folder), "%.*s" FOLDER, (int)(slash - profiles),
+			      profiles) >= PATH_MAX)
+		return;
+	dir = opendir(folder);
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+}
+
 void learned_give_up(const char *path, const char *reason)
 {
 	char made[PATH_MAX];

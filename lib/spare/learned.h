@@ -30,5 +30,8 @@ void learned_done(struct learned *learned);
 /* Counts a plain start; returns how many there were, with this one, LEARNED_RUNS at most. */
 unsigned learned_count(const char *path);
 
+/* Removes the files of all programs. `profiles` is the folder beside which theirs is. */
+void learned_forget(const char *profiles);
+
 /* No spare is to be kept from now on. Failures are left alone: then it is tried again. */
 void learned_give_up(const char *path, const char *reason);

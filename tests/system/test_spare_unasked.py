@@ -143,6 +143,17 @@ class WhoseTest(UnaskedTest):
                 self.assertEqual(outputs[0][0], 0)
                 self.hearth("spare", "stop")
 
+    def test_it_is_forgotten_with_the_profiles(self):
+        self.plain(self.run)
+        self.wait_for_one()
+        self.run()
+        self.wait_for_one()
+        self.hearth("spare", "stop")
+        done = self.hearth("profile", "forget", "--all")
+        self.assertEqual((done.returncode, list((self.dir / "state/spares").iterdir())), (0, []))
+        self.plain(self.run, 1)
+        self.assertEqual(self.waiting(), [])
+
     def test_a_list_that_others_could_have_written_is_none(self):
         self.plain(self.run)
         self.wait_for_one()
