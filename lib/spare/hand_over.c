@@ -25,6 +25,8 @@
 #define REQUEST_LIMIT_US 500000
 #define GO_LIMIT_US 1000000
 #define MOST_REQUEST (16u << 20)
+/* The next one's work in the driver would stand in the way of the program's first. */
+#define PAUSE_US 1000000
 
 /* The user's terminal, for which the pty stands. */
 struct client_terminal {
@@ -209,6 +211,7 @@ static enum hand_over_result decide(
 {
 	int ends[] = {holder->pty.master, holder->pty.slave};
 	struct client_terminal client = {.fd = -1};
+	struct spare_plan next = *holder->plan;
 	struct spare_message message;
 	char reason[SPARE_TEXT] = "";
 	size_t has_terminal = 0;
@@ -246,11 +249,13 @@ static enum hand_over_result decide(
 		pty_close(&holder->pty);
 	else if (message.value)
 		give_terminal(holder, &message, &client);
+	if (python_device(&holder->python) >= 0)
+		next.pause_us = PAUSE_US;
 	if (python_go(&holder->python))
 		_exit(1);
 	/* The next one is there before this one is not: `hearth spare stop` misses none. */
 	if (!is_teaching(holder))
-		hold_start(holder->plan, -1);
+		hold_start(&next, -1);
 	unlink(holder->path);
 	close(holder->listen_fd);
 	stand_between(holder, fd, &client);

@@ -72,6 +72,9 @@ class ToldTest(AheadTest):
         time.sleep(GIVE_BACK_S + 0.3)  # it is not given back while nobody has come
         records = self.records(PYTHON, self.program, "0")
         self.assertEqual({record["call"]: record["how"] for record in records[:2]}, AHEAD)
+        # The next one is not in its way: it is still to begin.
+        line = self.hearth("spare", "status").stdout.decode().splitlines()[1].split()
+        self.assertEqual(line[:2], ["0", "loading"])
         self.assertEqual({record["program"] for record in records}, {"program.py"})
         # From the program's start, not the spare's.
         self.assertLess(max(record.get("at_us", 0) for record in records), GIVE_BACK_S * 1e6)
