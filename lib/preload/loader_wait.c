@@ -5,6 +5,7 @@
  * for a mutex is the call futex on its address, and the loader's mutexes lie in its own data. */
 #include "preload/loader_wait.h"
 
+#include "base/number.h"
 #include "driver/loaded.h"
 
 #include <assert.h>
@@ -39,26 +40,15 @@ static bool is_in_loader(uintptr_t address)
 	       !strcmp(object.soname, LOADER);
 }
 
-static bool is_hex(unsigned char digit)
-{
-	return (digit >= '0' && digit <= '9') || (digit >= 'a' && digit <= 'f');
-}
-
-/* "202 0x7f.. 0x80 ...": a futex's number and address. Not strtol: newer headers give it a symbol
- * version that libhearth.so may not need. */
+/* "202 0x7f.. 0x80 ...": a futex's number and address. */
 static bool read_futex(const char *text, uintptr_t *ret_address)
 {
 	size_t length = strlen(FUTEX);
-	uintptr_t address = 0;
 
 	if (strncmp(text, FUTEX, length))
 		return false;
-	for (text += length; is_hex((unsigned char)*text); text++) {
-		unsigned char digit = (unsigned char)*text;
-
-		address = address << 4 | (uintptr_t)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
-	}
-	*ret_address = address;
+	text += length;
+	*ret_address = (uintptr_t)number_hex(&text);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/status.h"
 #include "preload/observe.h"
 #include "preload/read_ahead.h"
@@ -18,7 +19,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -129,19 +129,21 @@ static void note_mapping(struct work *work, const struct mapping *mapping)
 /* "START-END PERMS OFFSET DEVICE INODE     PATH" (man 5 proc). False for what is no file. */
 static bool parse(char *line, struct mapping *ret_mapping)
 {
-	char *at = line, *path = strchr(line, '/');
+	char *path = strchr(line, '/');
+	const char *at = line;
 
 	if (!path || !strncmp(path, "/dev/", 5) || !strncmp(path, "/memfd:", 7) ||
 		strstr(path, " (deleted)"))
 		return false;
-	ret_mapping->start = strtoull(at, &at, 16);
+	ret_mapping->start = number_hex(&at);
 	if (*at++ != '-')
 		return false;
-	ret_mapping->end = strtoull(at, &at, 16);
+	ret_mapping->end = number_hex(&at);
 	if (*at++ != ' ' || strnlen(at, 5) < 5)
 		return false;
 	ret_mapping->is_executable = at[2] == 'x';
-	ret_mapping->offset = strtoull(at + 5, &at, 16);
+	at += 5;
+	ret_mapping->offset = number_hex(&at);
 	ret_mapping->path = path;
 	return *at == ' ' && ret_mapping->end > ret_mapping->start;
 }

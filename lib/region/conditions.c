@@ -2,8 +2,10 @@
  * cuInit; the reading half in the broker and the tools. */
 #include "region/conditions.h"
 
+#include "base/number.h"
+
 #include <limits.h>
-#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 /* FNV-1a, 32 bits (Fowler, Noll, Vo). */
@@ -24,10 +26,13 @@ bool conditions_is_eager(const char *loading)
 
 uint32_t conditions_connections(const char *value)
 {
-	char *end;
-	long count = value ? strtol(value, &end, 10) : 0;
+	uint64_t count = 0;
 
-	return count > 0 && count <= INT_MAX ? (uint32_t)count : 0;
+	if (value) {
+		value += strspn(value, " ");
+		count = number_decimal(&value);
+	}
+	return count <= INT_MAX ? (uint32_t)count : 0;
 }
 
 uint32_t conditions_visible(const char *value)

@@ -25,6 +25,16 @@ PRELOADS = f"{RUNTIME} {PRELOAD}" if RUNTIME else str(PRELOAD)
 plain_only = unittest.skipIf(RUNTIME, "not with a sanitizer's runtime")
 
 
+def gone(pid):
+    """Whether a process has ended. In a container whose first process waits for nobody, its entry
+    stays in /proc."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
 OTHER_USER = 65534
 # For a test that runs something of the build as another user.
 CAN_BE_ANOTHER = os.geteuid() == 0 and all(

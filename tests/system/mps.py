@@ -91,9 +91,4 @@ class MpsTest(harness.SystemTest):
 
 
 def is_there(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-        return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    return not harness.gone(pid)

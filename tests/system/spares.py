@@ -94,26 +94,17 @@ class SpareTest(harness.SystemTest):
         return native
 
 
-def gone(pid):
-    """Whether a process has ended, or is about to be reaped."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-            return stat.read().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
-
-
 def mentions(pid, text):
     """Whether a process lives that has it in its environment."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as environ:
-            return text in environ.read() and not gone(pid)
+            return text in environ.read() and not harness.gone(pid)
     except OSError:
         return False
 
 
 def wait_gone(case, pid):
     deadline = time.monotonic() + harness.DEADLINE_S
-    while not gone(pid):
+    while not harness.gone(pid):
         case.assertLess(time.monotonic(), deadline, f"{pid} lives")
         time.sleep(0.01)

@@ -42,7 +42,7 @@ class Life(BrokerTest):
         self.assertEqual(self.ask(STOP)[0], DONE)
         self.assertEqual(broker.wait(10), 0)
         self.assertFalse(self.socket.exists())
-        self.assertFalse(os.path.exists(f"/proc/{keeper}"))
+        self.assertTrue(harness.gone(keeper))
 
     def test_sigterm_is_a_clean_end(self):
         broker = self.start()
@@ -56,7 +56,7 @@ class Life(BrokerTest):
         keeper = self.status()["keeper"]["pid"]
         broker.kill()
         broker.wait()
-        self.until(lambda: not os.path.exists(f"/proc/{keeper}"), "the keeper stays")
+        self.until(lambda: harness.gone(keeper), "the keeper stays")
         self.assertTrue(self.socket.exists())
         self.start()
         self.assertEqual(self.join()[0], 0)

@@ -355,7 +355,7 @@ class Cli(harness.SystemTest):
         self.start_broker()
         pid = self.status()["pid"]
         self.hearth("stop", status=0)
-        self.wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
+        self.wait_for(lambda: harness.gone(pid))
         result = self.hearth("status", status=1)
         self.assertIn(b"no broker runs", result.stderr)
         self.assertIn(str(self.dir / "run").encode(), result.stderr)

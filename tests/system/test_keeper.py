@@ -68,7 +68,7 @@ class Keeper(BrokerTest):
         keeper = self.pid()
         self.assertEqual(self.ask(RELEASE, code=1)[0], DONE)
         # DONE means that nothing has a device open any more.
-        self.assertFalse(os.path.exists(f"/proc/{keeper}"))
+        self.assertTrue(harness.gone(keeper))
         status = self.status()
         self.assertEqual((status["keeper"]["state"], status["keeper"]["pid"]), ("released", 0))
         self.assertIsNone(status["keeper"]["starts_in_s"])

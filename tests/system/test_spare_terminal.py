@@ -190,7 +190,7 @@ class AloneTest(TerminalTest):
         self.assertEqual(program.wait(harness.DEADLINE_S), 0)
         spares.wait_gone(self, holder)
         self.assert_settings(inner)
-        self.assertFalse(spares.gone(left))
+        self.assertFalse(harness.gone(left))
 
     def test_what_a_killed_client_leaves_is_nothing(self):
         self.start()
