@@ -103,11 +103,11 @@ unsigned budget_host_mib(pid_t pid)
 	return read_mib(path, "RssAnon:");
 }
 
-bool budget_is_short(void)
+bool budget_is_short(const char *meminfo)
 {
-	unsigned total = read_mib("/proc/meminfo", "MemTotal:");
+	unsigned total = read_mib(meminfo, "MemTotal:");
 
-	return read_mib("/proc/meminfo", "MemAvailable:") < total / SHORT_PART;
+	return read_mib(meminfo, "MemAvailable:") < total / SHORT_PART;
 }
 
 /* All others, added up, and the one that has waited longest. */

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #define BUDGET_FILE "/etc/hearth/spares"
+#define BUDGET_MEMINFO "/proc/meminfo"
 /* What a context with what is loaded ahead into it is counted as, in MiB: 528 were seen on an H200,
  * and HEARTH_PREFETCH_MIB is 256. */
 #define BUDGET_CONTEXT_MIB 784
@@ -25,8 +26,9 @@ int budget_read(const char *file, const struct settings *settings, struct budget
 /* What a process has for itself, in MiB: its anonymous memory. */
 unsigned budget_host_mib(pid_t pid);
 
-/* Is so little memory left on the host that others need it: less than a tenth? */
-bool budget_is_short(void);
+/* Is so little memory left on the host that others need it: less than a tenth, by that file of the
+ * kernel's? */
+bool budget_is_short(const char *meminfo);
 
 /* The spare of `pid`, whose socket is `path`, has come to be ready: ends others that are kept
  * unasked, those first that have waited longest, until all are within the budget. False where this

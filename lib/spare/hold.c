@@ -225,7 +225,7 @@ static _Noreturn void loop(struct holder *holder)
 		if (limit_us && waited_us >= limit_us)
 			leave(holder, "");
 		if (holder->plan->is_auto) {
-			if (budget_is_short())
+			if (budget_is_short(BUDGET_MEMINFO))
 				leave(holder, "the host's memory is needed");
 			wait_ms = wait_ms < 0 || wait_ms > LOOK_MS ? LOOK_MS : wait_ms;
 		}

@@ -51,7 +51,7 @@ void unasked_begin(const struct command_line *line, const struct settings *setti
 	is_never = learned.is_never;
 	learned_done(&learned);
 	budget_read(BUDGET_FILE, settings, &budget);
-	if (is_never || !budget.is_allowed || budget_is_short())
+	if (is_never || !budget.is_allowed || budget_is_short(BUDGET_MEMINFO))
 		return;
 	plan.idle_s = budget.idle_s;
 	whose_profile(line, none, &plan.page.identity);

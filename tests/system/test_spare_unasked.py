@@ -5,6 +5,7 @@ import shutil
 import time
 
 import harness
+import spare_programs
 import spares
 from harness import main
 from spares import PYTHON, wait_gone
@@ -168,6 +169,27 @@ class WhoseTest(UnaskedTest):
             pid = self.wait_for_one()
             with open(f"/proc/{pid}/cmdline", "rb") as words:
                 self.assertEqual(b"sched" in words.read().split(b"\0"), expected)
+
+
+class SameTest(UnaskedTest):
+    PROGRAMS = ("asyncio", "atexit", "atexit_error", "exception", "exit_3", "keyboard", "logging",
+                "os_exit", "pickle", "pool_fork", "pool_spawn", "recursion", "thread_error",
+                "warn_level")
+
+    def test_programs_come_out_the_same_in_each_of_their_runs(self):
+        """Natively, in the spare that learns, and in the one that has imported."""
+        for name in self.PROGRAMS:
+            with self.subTest(program=name):
+                (self.work / f"its_{name}.py").write_text(spare_programs.SCRIPTS[name] + "\n")
+                seen = []
+                for _ in range(RUNS + 2):
+                    if len(seen) >= RUNS and name != "os_exit":
+                        self.wait_for_one()
+                    done = self.hearth("run", "--", PYTHON, f"its_{name}.py")
+                    seen.append((done.returncode, done.stdout,
+                                 spares.ADDRESS.sub(b"0x", done.stderr)))
+                self.assertEqual(seen, [seen[0]] * len(seen))
+                self.hearth("spare", "stop")
 
 
 class GpuTest(UnaskedTest):

@@ -12,14 +12,25 @@
 static const struct settings users = {
 	.spare_host_mib = 1000, .spare_gpu_mib = 500, .spare_idle_s = 60};
 
-static int read_text(const char *text, mode_t mode, struct budget *ret_budget)
-{
-	char path[] = "/tmp/hearth-budget-XXXXXX";
-	int fd = mkstemp(path), rc;
+#define TEMPORARY "/tmp/hearth-budget-XXXXXX"
 
+static void write_file(const char *text, mode_t mode, char path[sizeof(TEMPORARY)])
+{
+	int fd;
+
+	strcpy(path, TEMPORARY);
+	fd = mkstemp(path);
 	cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
 	cr_assert(eq(int, fchmod(fd, mode), 0));
 	close(fd);
+}
+
+static int read_text(const char *text, mode_t mode, struct budget *ret_budget)
+{
+	char path[sizeof(TEMPORARY)];
+	int rc;
+
+	write_file(text, mode, path);
 	rc = budget_read(path, &users, ret_budget);
 	unlink(path);
 	return rc;
@@ -81,4 +92,24 @@ Test(budget, a_file_that_others_write_does_not_count)
 	cr_expect(budget.is_allowed);
 	cr_expect(eq(int, budget_read("/nowhere/at/all", &users, &budget), 0));
 	cr_expect(budget.is_allowed);
+}
+
+Test(budget, the_hosts_memory_is_short_below_a_tenth)
+{
+	static const struct {
+		const char *text;
+		bool is_short;
+	} rows[] = {
+		{"MemTotal:  1024000 kB\nMemFree: 1 kB\nMemAvailable:  102400 kB\n", false},
+		{"MemTotal:  1024000 kB\nMemFree: 1 kB\nMemAvailable:  101000 kB\n", true},
+		{"", false},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char path[sizeof(TEMPORARY)];
+
+		write_file(rows[i].text, 0600, path);
+		cr_expect(eq(int, budget_is_short(path), rows[i].is_short), "row %zu", i);
+		unlink(path);
+	}
 }
