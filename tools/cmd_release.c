@@ -4,11 +4,22 @@
 #include "command.h"
 #include "launch/ask.h"
 #include "options.h"
+#include "spare/end.h"
 #include "tell.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #define MAX_SECONDS 86400
+
+/* They may hold contexts, and have the devices open. */
+static void end_spares(void)
+{
+	unsigned count;
+
+	if (!end_all(&count) && count)
+		printf("%u spare%s ended\n", count, count == 1 ? "" : "s");
+}
 
 static int run(int argc, char **argv)
 {
@@ -26,6 +37,8 @@ static int run(int argc, char **argv)
 	if (is_resume + is_open_ended + !!seconds > 1)
 		return command_fail(COMMAND_USAGE,
 			"release: --until-resume, --for and --resume exclude each other");
+	if (!is_resume)
+		end_spares();
 	wire_init(&message, is_resume ? WIRE_RESUME : WIRE_RELEASE);
 	message.code = is_open_ended;
 	message.size = seconds;
@@ -38,6 +51,7 @@ const struct command command_release = {
 	.summary = "Have the keeper let go of the GPUs",
 	.help = "For GPU resets, MIG changes and driver upgrades. Programs run on; their cuInit is "
 		"cold.\n"
+		"Your spares that wait are ended (`hearth spare`).\n"
 		"\n"
 		"  --for SECONDS   the keeper comes back after this time (default: 60)\n"
 		"  --until-resume  it stays away until it is told to come back\n"

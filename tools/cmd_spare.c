@@ -9,6 +9,7 @@
 #include "launch/wrap.h"
 #include "options.h"
 #include "report/table.h"
+#include "spare/end.h"
 #include "spare/folder.h"
 #include "spare/hold.h"
 #include "spare/imports.h"
@@ -165,23 +166,11 @@ static int print_status(void)
 	return fflush(stdout) ? COMMAND_FAILED : COMMAND_OK;
 }
 
-/* Until the connection ends, and with it the holder's python. */
-static int end(int fd, const char *path, void *data)
-{
-	struct spare_message message;
-	unsigned *count = data;
-
-	if (!packet_tell(fd, SPARE_STOP, 0) &&
-		packet_receive(fd, REPLY_LIMIT_US, &message, NULL, 0, NULL) == -ECONNRESET)
-		++*count;
-	return 0;
-}
-
 static int run(int argc, char **argv)
 {
 	const struct option_row none[] = {{0}};
 	const char *what = argc > 1 ? argv[1] : "";
-	unsigned count = 0, before;
+	unsigned count = 0;
 	char **words;
 	int status, rc;
 
@@ -199,11 +188,7 @@ static int run(int argc, char **argv)
 	}
 	if (!strcmp(words[0], "status"))
 		return print_status();
-	/* One may have been handed over just now, and the next begun. */
-	do {
-		before = count;
-		rc = folder_each(NULL, end, &count);
-	} while (!rc && count > before);
+	rc = end_all(&count);
 	if (rc)
 		return command_fail(COMMAND_FAILED, "spares: %s", strerror(-rc));
 	printf("%u ended\n", count);

@@ -60,6 +60,18 @@ class UsedTest(spares.SpareTest):
         self.assertEqual(self.names(), set())
         self.assertEqual(self.waiting(), [])
 
+    def test_they_let_go_of_the_gpus(self):
+        self.start("--count", "2")
+        waiting = self.waiting()
+        done = self.hearth("release", "--until-resume")
+        self.assertIn(b"2 spares ended\n", done.stdout)
+        for pid in waiting:
+            wait_gone(self, pid)
+        self.assertEqual(self.names(), set())
+        self.start()
+        self.hearth("release", "--resume")
+        self.assertEqual(len(self.waiting()), 1)
+
     def test_it_ends_when_it_has_waited_too_long(self):
         self.start("--idle", "1")
         wait_gone(self, self.wait_for_one())
