@@ -31,6 +31,10 @@ def spare_wait():
     def leave(*_):
         posix._exit(0)
 
+    if sys.version_info < (3, 7):
+        tell(b"e" + b"it is older than Python 3.7")
+        leave()
+
     # The first argument is "-c", natively too; the program's replace them all.
     names, sys.argv[1:] = sys.argv[1:], []
     # A path is no module: the program's are to be written there.
