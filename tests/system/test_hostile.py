@@ -270,6 +270,8 @@ class FalseProgram(BrokerTest):
         held = [self.connect() for _ in range(400)]
         for end in held:
             end.close()
+        # It may not yet have seen that they are closed.
+        self.until(lambda: self.probe()[0] == 0, "nobody else is served")
         self.still_serves()
 
     def test_requests_whose_answers_nobody_reads(self):

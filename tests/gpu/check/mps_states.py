@@ -31,7 +31,7 @@ def _daemon(stage, name, user=None):
     done = stage.control(folder, "-d", user=user)
     if done.returncode:
         raise RuntimeError(f"nvidia-cuda-mps-control -d: {done.stdout} {done.stderr}")
-    stage.control(folder, text=f"start_server -uid {user or 0}\n", user=user)
+    stage.control(folder, text=f"start_server -uid {user or os.getuid()}\n", user=user)
     pid = int((folder / "pipe/nvidia-cuda-mps-control.pid").read_text())
     for _ in range(100):
         server = stage.control(folder, text="get_server_list\n", user=user).stdout.split()
