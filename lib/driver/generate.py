@@ -46,7 +46,8 @@ def stubs(rows):
     """driver_stubs.S: one exported jump a row, the slots, and the table of handlers.
 
     A stub jumps through its slot. An empty slot leads to the resolver, which keeps every register
-    that may hold an argument. The table of handlers holds distances, so that it needs no
+    that may hold an argument. The slot of a generic stub may hold the resolver's address; such stubs
+    are numbered after the rows. The table of handlers holds distances, so that it needs no
     relocation, and names every handler, so that a missing one is a link error."""
     out = [HEAD, "\t.text", "\t.cfi_startproc", ""]
     for number, row in enumerate(rows):
@@ -64,12 +65,13 @@ def stubs(rows):
     out += ["\t.p2align 4", "\t.hidden driver_generic_stubs", "\t.globl driver_generic_stubs",
             "\t.type driver_generic_stubs, @function", "driver_generic_stubs:"]
     for number in range(GENERIC_STUBS):
-        out += ["\t.p2align 4", "\tendbr64",
+        out += ["\t.p2align 4", "\tendbr64", f"\tmovl ${len(rows) + number}, %r11d",
                 f"\tjmp *driver_generic_slots+{8 * number}(%rip)"]
     out += ["\t.p2align 4", "\t.size driver_generic_stubs, .-driver_generic_stubs", ""]
     saved = ("rdi", "rsi", "rdx", "rcx", "r8", "r9", "rax")
     frame = 200
-    out += ["\t.type driver_stub_resolve, @function", "driver_stub_resolve:",
+    out += ["\t.hidden driver_stub_resolve", "\t.globl driver_stub_resolve",
+            "\t.type driver_stub_resolve, @function", "driver_stub_resolve:",
             f"\tsubq ${frame}, %rsp", f"\t.cfi_adjust_cfa_offset {frame}"]
     out += [f"\tmovq %{name}, {8 * i}(%rsp)" for i, name in enumerate(saved)]
     out += [f"\tmovaps %xmm{i}, {64 + 16 * i}(%rsp)" for i in range(8)]

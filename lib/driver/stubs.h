@@ -10,6 +10,7 @@ extern uintptr_t driver_generic_slots[DRIVER_GENERIC_STUBS];
 extern const int32_t driver_handler_distances[DRIVER_ROWS]; /* from the table's start; 0 = none */
 extern const int32_t driver_stub_distances[DRIVER_ROWS];
 extern const char driver_generic_stubs[];
+extern const char driver_stub_resolve[]; /* what a generic stub's slot leads to, to be resolved */
 
 #define DRIVER_GENERIC_STUB_SIZE 16
 
@@ -32,5 +33,6 @@ static inline uintptr_t stubs_generic(size_t index)
 	return (uintptr_t)driver_generic_stubs + index * DRIVER_GENERIC_STUB_SIZE;
 }
 
-/* Called by a stub whose slot is empty; returns where to jump. `caller` is the return address. */
-uintptr_t route_resolve(unsigned int row, const void *caller);
+/* Called by a stub whose slot is empty, or leads to driver_stub_resolve; returns where to jump. Generic
+ * stubs are numbered from DRIVER_ROWS on. `caller` is the return address. */
+uintptr_t route_resolve(unsigned int number, const void *caller);

@@ -252,3 +252,18 @@ void claim_end(const char *reason)
 	if (begin_claim() == CLAIM_COMMITTED)
 		squash(reason, "ends speculation");
 }
+
+void claim_child(void)
+{
+	if (speculation_read(&speculation.phase) != PHASE_NONE && !speculation_is_ours())
+		claim_in_child();
+}
+
+bool claim_is_ahead(void)
+{
+	return speculation_is_ours() &&
+	       speculation_read(&speculation.verdict) == VERDICT_OPEN &&
+	       speculation_read(&speculation.phase) >= PHASE_INIT &&
+	       speculation_wait(&speculation.phase, PHASE_INIT, INIT_LIMIT_US) &&
+	       gate_is_closed() && !speculation.init_rc;
+}

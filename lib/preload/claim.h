@@ -25,6 +25,14 @@ enum claim claim_init(unsigned int flags, uint64_t *ret_hidden_us);
  * from now on. */
 void claim_end(const char *reason);
 
+/* In a fork child of a process whose guess was not claimed: a copy of its own is the driver from now
+ * on. Elsewhere it does nothing. */
+void claim_child(void);
+
+/* Has cuInit been done ahead in this process, and does the program not know? One in progress is
+ * waited for, about a second at most. */
+bool claim_is_ahead(void);
+
 /* The program retains a primary context. CLAIM_COMMITTED: it gets the one made ahead, whose
  * reference is its own from now on; CLAIM_SQUASHED: make the real call, one that was made ahead has
  * been undone. */

@@ -7,6 +7,7 @@
 #include "preload/around.h"
 #include "preload/claim.h"
 #include "preload/client.h"
+#include "preload/export_table.h"
 #include "preload/handlers.h"
 #include "preload/route.h"
 #include "preload/speculate.h"
@@ -63,18 +64,31 @@ static void tell_table(const unsigned char *id, const void *caller)
 }
 
 /* The tables hold raw driver pointers, which are passed on as they are: the runtime checks them. So
- * the copy that gives one must be the one that the program keeps. */
+ * the copy that gives one must be the one that the program keeps; but for NVML's. */
 CUresult handle_cuGetExportTable(const void **table, const void *uuid)
 {
 	CUresult (*real)(const void **, const void *);
 	const unsigned char *id = uuid;
+	const void *copy;
+	CUresult rc;
 
 	around_child();
-	if (table && (uintptr_t)uuid >= LOWEST_ADDRESS &&
-		memcmp(uuid, early_table, sizeof(early_table)) != 0) {
-		tell_table(id, __builtin_return_address(0));
-		claim_end("an export table");
+	real = (CUresult(*)(const void **, const void *))route_real(ROW_cuGetExportTable);
+	if (!table || (uintptr_t)uuid < LOWEST_ADDRESS ||
+		!memcmp(uuid, early_table, sizeof(early_table)))
+		return real(table, uuid);
+	tell_table(id, __builtin_return_address(0));
+	if (export_table_is_shared(uuid) && claim_is_ahead()) {
+		rc = real(table, uuid);
+		if (rc != CUDA_SUCCESS)
+			return rc;
+		copy = export_table_copy(*table);
+		if (copy) {
+			*table = copy;
+			return rc;
+		}
 	}
+	claim_end("an export table");
 	real = (CUresult(*)(const void **, const void *))route_real(ROW_cuGetExportTable);
 	return real(table, uuid);
 }

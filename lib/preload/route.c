@@ -7,6 +7,8 @@
 #include "driver/loaded.h"
 #include "driver/loader.h"
 #include "driver/locate.h"
+#include "preload/around.h"
+#include "preload/claim.h"
 #include "preload/gate.h"
 #include "preload/hide.h"
 #include "preload/start.h"
@@ -17,6 +19,7 @@
 
 uintptr_t route_reals[DRIVER_ROWS];
 static uintptr_t generic_reals[DRIVER_GENERIC_STUBS];
+static bool generic_is_open[DRIVER_GENERIC_STUBS]; /* under a closed gate, too */
 
 static char *driver_path;           /* published once, then never changed */
 static struct link_map *driver_map; /* published once opened */
@@ -100,7 +103,9 @@ static void refresh_generic(size_t index)
 	uintptr_t real = __atomic_load_n(&generic_reals[index], __ATOMIC_ACQUIRE);
 
 	if (real && gate_is_closed())
-		real = gate_target_unknown();
+		real = __atomic_load_n(&generic_is_open[index], __ATOMIC_ACQUIRE)
+			       ? (uintptr_t)driver_stub_resolve
+			       : gate_target_unknown();
 	__atomic_store_n(&driver_generic_slots[index], real, __ATOMIC_RELEASE);
 }
 
@@ -224,15 +229,25 @@ int route_open(const void *caller)
 	return rc;
 }
 
-uintptr_t route_resolve(unsigned int row, const void *caller)
+/* Under a closed gate: the driver that is ready ahead, but in a fork child. */
+static uintptr_t resolve_generic(size_t index)
+{
+	around_child();
+	claim_child();
+	return __atomic_load_n(&generic_reals[index], __ATOMIC_ACQUIRE);
+}
+
+uintptr_t route_resolve(unsigned int number, const void *caller)
 {
 	uintptr_t target;
 
+	if (number >= DRIVER_ROWS)
+		return resolve_generic(number - DRIVER_ROWS);
 	if (route_open(caller))
 		return (uintptr_t)no_driver;
-	target = __atomic_load_n(&driver_slots[row], __ATOMIC_ACQUIRE);
+	target = __atomic_load_n(&driver_slots[number], __ATOMIC_ACQUIRE);
 	if (!target && gate_is_closed())
-		target = gate_resolve(row);
+		target = gate_resolve((enum driver_row)number);
 	return target ? target : (uintptr_t)no_driver;
 }
 
@@ -249,7 +264,8 @@ void route_handled(enum driver_row row)
 		__atomic_store_n(&driver_slots[row], handler, __ATOMIC_RELEASE);
 }
 
-static void *generic_stub(uintptr_t pointer)
+/* NULL where they have run out. */
+static void *generic_stub(uintptr_t pointer, bool is_open)
 {
 	for (size_t i = 0; i < DRIVER_GENERIC_STUBS; i++) {
 		uintptr_t there = 0;
@@ -257,17 +273,25 @@ static void *generic_stub(uintptr_t pointer)
 		if (__atomic_compare_exchange_n(&generic_reals[i], &there, pointer, false,
 			    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) ||
 			there == pointer) {
+			if (is_open)
+				__atomic_store_n(&generic_is_open[i], true, __ATOMIC_RELEASE);
 			refresh_generic(i);
 			return (void *)stubs_generic(i);
 		}
 	}
-	return (void *)pointer;
+	return NULL;
+}
+
+void *route_stub_open(void *pointer)
+{
+	return generic_stub((uintptr_t)pointer, true);
 }
 
 void *route_stub_for(const char *name, int version, uint64_t flags, void *pointer)
 {
 	enum driver_row row = tables_find_request(name, version, flags);
 	const uint16_t *rows;
+	void *stub;
 	size_t count;
 
 	if (row != DRIVER_ROWS && route_real(row) == (uintptr_t)pointer)
@@ -276,5 +300,6 @@ void *route_stub_for(const char *name, int version, uint64_t flags, void *pointe
 	for (size_t i = 0; i < count; i++)
 		if (route_real((enum driver_row)rows[i]) == (uintptr_t)pointer)
 			return (void *)stubs_address((enum driver_row)rows[i]);
-	return generic_stub((uintptr_t)pointer);
+	stub = generic_stub((uintptr_t)pointer, false);
+	return stub ? stub : pointer;
 }

@@ -58,3 +58,7 @@ void route_handled(enum driver_row row);
  * rule where it is that entry, another row's of that name, or a generic stub that jumps to it; the
  * pointer itself when the generic stubs have run out. */
 void *route_stub_for(const char *name, int version, uint64_t flags, void *pointer);
+
+/* A generic stub for a function of the driver's that no lookup gave: it leads to the driver under a
+ * closed gate, too. NULL when the generic stubs have run out. */
+void *route_stub_open(void *pointer);

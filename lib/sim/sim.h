@@ -196,6 +196,10 @@ void sim_detach(struct sim_context *context);
 int sim_init_pipe(int ends[2]);
 int sim_init_event(void);
 
+/* Binds the driver's socket where that has not been done: what a part of the driver needs that is
+ * used before cuInit. SIM_DEINITIALIZED where another file has taken its number since. */
+int sim_init_listen(void);
+
 /* Starts a thread of the driver's: all signals blocked. 0 or an errno. */
 int sim_init_thread(pthread_t *ret_thread, void *(*run)(void *), void *argument);
 

@@ -124,6 +124,29 @@ static int bind_socket(void)
 	return fd;
 }
 
+/* Whoever took this copy's place has put another file there. */
+static bool is_retired(void)
+{
+	int is_listening = 0;
+	socklen_t size = sizeof(is_listening);
+
+	return getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) ||
+	       !is_listening;
+}
+
+int sim_init_listen(void)
+{
+	int rc = SIM_SUCCESS;
+
+	pthread_mutex_lock(&sim.init_lock);
+	if (listener >= 0)
+		rc = is_retired() ? SIM_DEINITIALIZED : SIM_SUCCESS;
+	else if ((listener = bind_socket()) < 0)
+		rc = SIM_OPERATING_SYSTEM;
+	pthread_mutex_unlock(&sim.init_lock);
+	return rc;
+}
+
 /* The driver's thread. Whoever connects is let go again; a socket that was shut down, or whose
  * number now is another file, makes it idle, not spin. */
 static void *listen_for_peers(void *unused)
@@ -227,7 +250,8 @@ static int initialize(void)
 		sim_time_wait(sim_time(SIM_STEP_init));
 		return undo(rc);
 	}
-	listener = bind_socket();
+	if (listener < 0)
+		listener = bind_socket();
 	wake = sim_init_event();
 	if (listener < 0 || wake < 0 || sim_init_pipe(pipes[0]) || sim_init_pipe(pipes[1]))
 		return undo(SIM_OPERATING_SYSTEM);

@@ -1,4 +1,4 @@
-/* cuGetProcAddress in both signatures, the version, error texts, export tables: what works before
+/* cuGetProcAddress in both signatures, the version, error texts: what works before
  * cuInit. Runs on the program's threads; takes no lock but pthread_once.
  *
  * The rule (CUDA Driver API, cuGetProcAddress): among the rows of that public name that are not
@@ -141,12 +141,6 @@ int sim_lookup_version(const word *arg)
 		return SIM_INVALID_VALUE;
 	*(int *)arg[0] = driver_version();
 	return SIM_SUCCESS;
-}
-
-/* No table is known here, cudart's integrity check least of all. */
-int sim_lookup_table(const word *arg)
-{
-	return SIM_INVALID_VALUE;
 }
 
 static const struct {

@@ -5,6 +5,7 @@
  *   init[=FLAGS] count devices retain=D release=D reset=D state=D flags=D,F v1flags=D,F
  *   create=D[,F] destroy stack work copy memory version error
  *   table=0|1      asks for the export table that the runtime asks for early, or for another
+ *   nvml           what nvmlInit does with the driver's private table
  *   tool=0|1       finds the driver as a profiler does and looks into it; 1: calls cuInit first
  *   storm=N        cuInit from N threads at once
  *   storms=N       cuInit and a retain from N threads at once

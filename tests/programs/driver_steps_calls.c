@@ -179,6 +179,31 @@ static void ask_for_table(int is_other)
 	printf("table %d\n", STEPS_CALL(cuGetExportTable, P(&table), P(uuid)));
 }
 
+/* What nvmlInit does with the driver at its first time, and at each later one. */
+static void start_nvml(void)
+{
+	static const unsigned char uuid[16] = {0x69, 0xa2, 0x8e, 0x9f, 0x24, 0x49, 0x8b, 0x47, 0xb0,
+		0x30, 0xc5, 0xda, 0x33, 0x0e, 0xa4, 0xe9};
+	static int (*const *table)(void *, void *);
+	uint64_t first = 1, second = 1;
+	const void *given = NULL;
+	int is_first = !table;
+
+	if (is_first) {
+		printf("table %d\n", STEPS_CALL(cuGetExportTable, P(&given), P(uuid)));
+		table = given;
+	}
+	if (!table)
+		return;
+	printf("nvml %zu bytes, enter %d\n", (size_t)(uintptr_t)table[0], table[24](NULL, NULL));
+	if (is_first) {
+		printf("nvml describe %d", table[19](&first, &second));
+		printf(": %d %d\n", (int)first, (int)second);
+		printf("nvml attach %d\n", table[21](&first, &second));
+	}
+	printf("nvml leave %d\n", table[25](NULL, NULL));
+}
+
 /* The file that a tool takes for the driver: the first mapped one of a driver's name. */
 static int find_mapped(char path[4096])
 {
@@ -265,6 +290,8 @@ int steps_driver(const char *step, const char *value)
 		atexit(ask_at_exit);
 	else if (!strcmp(step, "table"))
 		ask_for_table(number);
+	else if (!strcmp(step, "nvml"))
+		start_nvml();
 	else if (!strcmp(step, "tool"))
 		look_as_a_tool(number);
 	else if (!strcmp(step, "version"))

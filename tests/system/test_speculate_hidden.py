@@ -36,6 +36,22 @@ class BeforeInit(SpeculationTest):
                 self.assertNotIn("speculated", [r.get("how") for r in done.records
                                                 if "fork" not in steps])
 
+    def test_nvml_before_the_first_call(self):
+        """Its table may come early: what was done ahead stays, and is undone later, and a fork
+        child is as natively, with the table in NVML's hands."""
+        rest = ("nvml", "init", "nvml", "devices", "retain=0", "work", "nvml")
+        done = self.compare_steps(READY, "nvml", *rest)
+        self.assert_speculated(done)
+        self.assertEqual(done.how["cuInit"], "speculated")
+        done = self.compare_steps(READY, "nvml", "env=CUDA_VISIBLE_DEVICES=1", *rest)
+        self.assertIn("squash: CUDA_VISIBLE_DEVICES changed", done.messages)
+        self.assertEqual(done.how["cuInit"], "squashed")
+        for steps in (("nvml", READY), ("sleep=2", "nvml"), (READY, "nvml", "fork"),
+                      (READY, "nvml", "clone"),
+                      (READY, "fork", "nvml"), (READY, "nvml", "table=1")):
+            with self.subTest(steps):
+                self.compare_steps(*steps, *rest)
+
     def test_calls_that_need_no_cuInit(self):
         done = self.compare_steps(READY, "version", "error", "count", "state=0", "release=0",
                                   "retain=0", "flags=0,4", "work", "init=1", "count", "init",
