@@ -1,4 +1,5 @@
-"""Group squash: programs for which work done ahead turns out wrong: a changed environment, a fork.
+"""Group squash: programs for which work done ahead turns out wrong: a changed environment, a fork;
+and programs that ask NVML first.
 Plain and under Hearth they say the same, byte for byte: without a broker, with a warm keeper, with
 HEARTH_SPECULATE=always, and in the third run of a program that Hearth has learned."""
 import importlib.util
@@ -17,6 +18,8 @@ BEFORE = ("nothing", "lookup", "init", "context", "busy")
 HOW = ("fork", "clone", "vfork", "twice")
 TORCH_FORKS = (("import", "fork"), ("available", "fork"), ("tensor", "fork"), ("import", "pool"),
                ("tensor", "subprocess"))
+NVML_WAITS_MS = (0, 10, 40, 300)  # before, in and after what is done ahead
+NVML_CHANGES = ("nothing", "environment", "fork")
 TORCH_ENVIRONMENTS = (("import", "-1"), ("lazy", ""), ("lazy", "0"), ("available", "-1"),
                       ("count", "0"))
 
@@ -48,6 +51,14 @@ def _c_programs(context):
             yield fidelity.Program(f"fork-{before}-{how}", [forked, before, how], seconds=SECONDS)
 
 
+def _nvml_programs():
+    for wait in NVML_WAITS_MS:
+        for change in NVML_CHANGES:
+            yield fidelity.Program(
+                f"nvml-{wait}-{change}",
+                [sys.executable, build.GPU / "nvml_first.py", str(wait), change], seconds=SECONDS)
+
+
 def _torch_programs():
     for moment, value in TORCH_ENVIRONMENTS:
         yield fidelity.Program(f"torch-env-{moment}{value}",
@@ -62,10 +73,13 @@ def _torch_programs():
 def run(context):
     """Compare them all."""
     programs = list(_c_programs(context))
+    if not context.simulated:  # which has no NVML
+        programs += _nvml_programs()
     if importlib.util.find_spec("torch") is not None:
         programs += _torch_programs()
     else:
         print(f"  torch left out: {sys.executable} has none")
+    programs = [program for program in programs if context.only in program.name]
     rows = fidelity.run_programs(context, programs, WORKERS, fidelity.ALL_ARMS, plain_runs=2)
     same = sum(row["same"] for row in rows)
     print(f"  {same} of {len(rows)} programs are the same")
