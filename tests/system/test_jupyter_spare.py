@@ -53,7 +53,7 @@ class KernelTest(harness.SystemTest):
         starts = seen["starts"]
         self.assertEqual([start["spare"] for start in starts], [False] + [True] * RESTARTS, starts)
         self.assertFalse(any(start["failed"] for start in starts))
-        self.assertEqual({start["before"] for start in starts}, {"None"})
+        self.assertEqual({start["before"] for start in starts}, {None})
         self.assertEqual({start["name"] for start in starts}, {"/somewhere/work.ipynb"})
         self.assertEqual(len({start["pid"] for start in starts}), RESTARTS + 1)
         self.assertEqual(seen["interrupts"]["python"], ["began\n", ["KeyboardInterrupt"]])

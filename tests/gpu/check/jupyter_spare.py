@@ -26,14 +26,17 @@ def _restart(context, env, venv, restarts, *words):
         return None, done.stderr[-4000:]
     starts = json.loads(done.stdout.splitlines()[-1])["starts"]
     for number, start in enumerate(starts):
-        print(f"  start {number:2} {'by a spare' if start['spare'] else 'plain':10} ready "
-              f"{start['ready_s']:6.3f} s, first tensor {start['s']:6.3f} s")
+        print(f"  start {number:2} {'by a spare' if start['spare'] else 'plain':10} "
+              f"{'after SIGKILL' if start['after_kill'] else '':13} the old kernel gone "
+              f"{start['gone_s']:6.3f} s, first tensor {start['s']:6.3f} s")
     return starts, None
 
 
 def run(context):
-    """Holds where each restart was by a spare, and the median of those from the third start on, of
-    which the first has taught what is done ahead, took half a second at most (on a real GPU)."""
+    """Holds where each restart was by a spare, and from the third start on (the first has taught
+    what is done ahead) the median took half a second at most on a real GPU: after a kernel that was
+    killed, from the restart on; after one that was asked to end, from its end on, since how long it
+    takes is its own affair, and Jupyter's, which looks ten times a second."""
     kind = "torch" if importlib.util.find_spec("torch") and not context.simulated else "sim"
     venv = environment_of_python(context)
     hearth = str(context.build / "tools/hearth")
@@ -56,11 +59,16 @@ def run(context):
                                    stdin=subprocess.DEVNULL)
     if error:
         return {"ok": False, "error": error}
-    later = statistics.median(start["s"] for start in starts[2:])
+    later = {"a killed kernel's restart": [start["s"] for start in starts[2:]
+                                           if start["after_kill"]],
+             "the end of a kernel that was asked to": [
+                 start["s"] - start["gone_s"] for start in starts[2:] if not start["after_kill"]]}
     checks = {"no call failed": not any(start["failed"] for start in starts),
-              "each restart was by a spare": all(start["spare"] for start in starts[1:]),
-              f"median {later:.3f} s from the third start on, {LIMIT_S} s at most":
-              later <= LIMIT_S or context.simulated}
+              "each restart was by a spare": all(start["spare"] for start in starts[1:])}
+    for since, seconds in later.items():
+        median = statistics.median(seconds)
+        checks[f"median {median:.3f} s after {since}, {LIMIT_S} s at most"] = (
+            median <= LIMIT_S or context.simulated)
     for name, holds in checks.items():
         print(f"  {'holds' if holds else 'DOES NOT HOLD'}: {name}")
     return {"ok": all(checks.values()), "checks": checks, "native": native, "starts": starts}
