@@ -1,4 +1,4 @@
-"""Torch under MPS: `train SEED STEPS` trains a small network; `fill MIB` takes memory until there
+"""Torch under MPS: `train SEED STEPS WIDTH...` trains networks that are so wide; `fill MIB` takes memory until there
 is no more, with a limit of torch's own at MIB (0: none). Prints one JSON object."""
 import json
 import sys
@@ -9,12 +9,12 @@ import torch
 PIECE_MIB = 64
 
 
-def train(seed, steps):
+def train_one(seed, steps, width):
     torch.manual_seed(seed)
-    model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(),
-                                torch.nn.Linear(256, 10)).cuda()
+    model = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU(),
+                                torch.nn.Linear(width, 10)).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    inputs = torch.randn(256, 256).cuda()
+    inputs = torch.randn(256, width).cuda()
     labels = torch.randint(0, 10, (256,)).cuda()
     torch.cuda.synchronize()
     began = time.monotonic()
@@ -24,6 +24,10 @@ def train(seed, steps):
         loss.backward()
         optimizer.step()
     return {"loss": loss.item(), "train_s": time.monotonic() - began}
+
+
+def train(seed, steps, *widths):
+    return {str(width): train_one(seed, steps, width) for width in widths}
 
 
 def fill(limit_mib):
