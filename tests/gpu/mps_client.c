@@ -2,13 +2,15 @@
  * answered and how long it took. For tools/gpu-check mps; links with nothing of CUDA.
  *
  *   sleep=MS init context kernel
+ *   length=N blocks=N   of the kernel, from here on
  *   enabled     whether it is a client of MPS (device attribute 133)
  *   free        free memory, MiB
  *   hold        waits for a byte of stdin, or its end
  *   loop=MS     launches a small kernel and waits for it, again and again: how often
  *   alloc=N     N times 256 MiB, until there is no more: how many
  *
- * MPS_CLIENT_IMAGE is the file of the kernel `spin`, MPS_CLIENT_LENGTH its parameter. */
+ * The first line, `load`, is of the driver's file. MPS_CLIENT_IMAGE is the file of the kernel `spin`,
+ * MPS_CLIENT_LENGTH its parameter. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +23,15 @@
 
 typedef unsigned long long address;
 
+typedef int launch_entry(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+	void *, void **, void **);
+
 static void *driver, *context, *function;
 static char image[8192];
+static unsigned length, blocks = 1;
+/* Looked up once, as programs do. */
+static launch_entry *launch_kernel;
+static int (*synchronize)(void);
 
 static double now_ms(void)
 {
@@ -56,14 +65,10 @@ static void tell(const char *step, double since_ms, int rc, long value)
 
 static int launch(void)
 {
-	unsigned int length = (unsigned int)atoi(getenv("MPS_CLIENT_LENGTH"));
 	void *parameters[] = {&length};
-	int rc = CALL(cuLaunchKernel,
-		(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-			void *, void **, void **),
-		function, 1, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL);
+	int rc = launch_kernel(function, blocks, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL);
 
-	return rc ? rc : CALL(cuCtxSynchronize, (void));
+	return rc ? rc : synchronize();
 }
 
 static int load(void)
@@ -75,6 +80,8 @@ static int load(void)
 	if (!file || !fread(image, 1, sizeof(image) - 1, file))
 		exit(8);
 	fclose(file);
+	launch_kernel = (launch_entry *)entry("cuLaunchKernel");
+	synchronize = (int (*)(void))entry("cuCtxSynchronize");
 	rc = CALL(cuModuleLoadData, (void **, const void *), &module, image);
 	return rc ? rc
 		  : CALL(cuModuleGetFunction, (void **, void *, const char *), &function, module,
@@ -114,6 +121,10 @@ static void take(const char *step, double value)
 
 	if (!strcmp(step, "sleep")) {
 		usleep((useconds_t)(value * 1000));
+	} else if (!strcmp(step, "length")) {
+		length = (unsigned)value;
+	} else if (!strcmp(step, "blocks")) {
+		blocks = (unsigned)value;
 	} else if (!strcmp(step, "init")) {
 		rc = CALL(cuInit, (unsigned), 0);
 		tell(step, begin_ms, rc, 0);
@@ -147,7 +158,11 @@ static void take(const char *step, double value)
 
 int main(int count, char **words)
 {
+	double begin_ms = now_ms();
+
 	driver = dlopen("libcuda.so.1", RTLD_NOW);
+	tell("load", begin_ms, !driver, 0);
+	length = (unsigned)atoi(getenv("MPS_CLIENT_LENGTH"));
 	for (int i = 1; i < count; i++) {
 		char *equals = strchr(words[i], '=');
 

@@ -1,10 +1,13 @@
-"""Torch under MPS: `train SEED STEPS WIDTH...` trains networks that are so wide; `fill MIB` takes memory until there
-is no more, with a limit of torch's own at MIB (0: none). Prints one JSON object."""
+"""Torch under MPS: `train SEED STEPS WIDTH...` trains networks that are so wide, and says what each
+took, and what came before; `fill MIB` takes memory until there is no more, with a limit of torch's
+own at MIB (0: none). Prints one JSON object."""
 import json
 import sys
 import time
 
-import torch
+BEGAN = time.monotonic()
+import torch  # noqa: E402 (what it takes is measured)
+IMPORT_S = time.monotonic() - BEGAN
 
 PIECE_MIB = 64
 
@@ -27,7 +30,11 @@ def train_one(seed, steps, width):
 
 
 def train(seed, steps, *widths):
-    return {str(width): train_one(seed, steps, width) for width in widths}
+    began = time.monotonic()
+    torch.ones(1, device="cuda").sum().item()
+    first_s = time.monotonic() - began
+    return {"import_s": IMPORT_S, "first_s": first_s,
+            **{str(width): train_one(seed, steps, width) for width in widths}}
 
 
 def fill(limit_mib):

@@ -6,7 +6,7 @@ import harness
 from rehearsal import Rehearsal
 
 sys.path.insert(0, str(harness.SOURCE / "tests/gpu"))
-from check import mps, mps_states  # noqa: E402 (path above)
+from check import mps, mps_states, mps_turns  # noqa: E402 (path above)
 from check.arms import Arms  # noqa: E402
 
 
@@ -18,15 +18,17 @@ class Rehearsed(Rehearsal):
         self.assertEqual(set(result["checks"].values()), {True}, result["states"])
         self.assertEqual({row["state"]: row["cuInit"] for row in result["states"]}["stale socket"],
                          0)
-        self.assertEqual(result["ms"]["Hearth+MPS"]["4 at once"]["runs"], 1)
+        self.assertEqual(result["ratios"]["Hearth+MPS / MPS, 4 at once"]["runs"], 2)
 
 
 class Checks(harness.SystemTest):
     def checks(self, rows, **rates):
         arms = Arms()
         for arm, rate in rates.items():
-            for step in ("1 at once", "4 at once"):
-                arms.measure(arm.replace("_", "+"), lambda: {step: rate})
+            for count in mps_turns.JOBS[False]:
+                for noise in (0.9, 1.1, 1):
+                    arms.measure(arm.replace("_", "+"),
+                                 lambda: {f"{count} at once": rate * noise})
         arms.figures["life"] = {"stop": [1] * mps.ROUNDS}
         return mps._checks(arms, rows, {}, False)
 

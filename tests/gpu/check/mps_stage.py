@@ -64,14 +64,16 @@ class Client:
             self.lines.append(None)
             self.arrived.notify_all()
 
-    def wait_for(self, step, seconds=LIMIT_S):
-        """The line of a step; None where the program ended, or waits, without it."""
+    def wait_for(self, step, seconds=LIMIT_S, nth=0):
+        """The nth line of a step; None where the program ended, or waits, without it."""
         end = time.monotonic() + seconds
         with self.arrived:
             while True:
-                for line in self.lines:
-                    if line is None or line["step"] == step:
-                        return line
+                found = [line for line in self.lines if line and line["step"] == step]
+                if len(found) > nth:
+                    return found[nth]
+                if None in self.lines:
+                    return None
                 if time.monotonic() >= end:
                     return None
                 self.arrived.wait(end - time.monotonic())

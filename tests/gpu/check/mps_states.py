@@ -57,8 +57,8 @@ def _row(stage, name, pipe, words, user=None, waits=False):
     said = doctor(stage, pipe, user)
     steps = client.end(kill=code is None and not waits) if not waits else {}
     row = {"state": name, "cuInit": "waits" if code is None else code,
-           "codes": {step: line["rc"] for step, line in steps.items()},
-           "ms": {step: line["ms"] for step, line in steps.items()},
+           "codes": {step: steps[step]["rc"] for step in STEPS if step in steps},
+           "ms": {step: steps[step]["ms"] for step in STEPS if step in steps},
            "doctor": said["text"], "remedy": said["remedy"], "says it": words in said["text"]}
     return row, client
 
