@@ -1,13 +1,14 @@
 """NVML before CUDA, as monitors and torch.cuda.device_count have it: it takes a private table of
 the driver's, and goes on calling into it. Prints what each call answers. Usage: nvml_first.py
-WAIT_MS CHANGE: how long after the lookup of cuInit NVML is started; what comes between NVML and
-CUDA: nothing, a change of CUDA_VISIBLE_DEVICES, or a fork, whose child does the rest first."""
+--WAIT_MS-CHANGE: how long after the lookup of cuInit NVML is started; what comes between NVML and
+CUDA: nothing, a change of CUDA_VISIBLE_DEVICES (environment), or a fork, whose child does the rest
+first. Each is an option of its own, so that what one does is not learned for the others."""
 import ctypes
 import os
 import sys
 import time
 
-WAIT_MS, CHANGE = int(sys.argv[1]), sys.argv[2]
+WAIT_MS, CHANGE = sys.argv[1].lstrip("-").split("-")
 cuda, nvml = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libnvidia-ml.so.1")
 cuInit = cuda.cuInit
 name = ctypes.create_string_buffer(96)
@@ -43,7 +44,7 @@ def use_cuda():
     say("release", cuda.cuDevicePrimaryCtxRelease_v2(0))
 
 
-time.sleep(WAIT_MS / 1e3)
+time.sleep(int(WAIT_MS) / 1e3)
 ask_nvml()
 if CHANGE == "environment":
     os.environ["CUDA_VISIBLE_DEVICES"] = "0"
