@@ -203,7 +203,8 @@ static void judge_server(
 		mend(judgement, "hearth mps logs; hearth mps stop --force, and hearth mps start");
 	} else if (judgement->clients >= JUDGE_FULL_CLIENTS) {
 		say(judgement, JUDGE_FULL,
-			"the server of %s (pid %d) has %d clients: it takes no more than %d to 60",
+			"the server of %s (pid %d) has %d clients: it takes no more than %d, of "
+			"newer drivers 60",
 			folder, (int)judgement->server, judgement->clients, JUDGE_FULL_CLIENTS);
 		mend(judgement, "hearth mps clients lists them; wait for one to end, and leave "
 				"CUDA_DEVICE_MAX_CONNECTIONS unset");

@@ -367,8 +367,14 @@ int sim_machine_enter(int physical)
 	else
 		client->contexts[physical]++;
 	unlock_accounts(guard);
-	if (!rc)
-		sim_mps_note_context(true);
+	if (rc)
+		return rc;
+	rc = sim_mps_enter();
+	if (rc) {
+		guard = lock_accounts();
+		client->contexts[physical]--;
+		unlock_accounts(guard);
+	}
 	return rc;
 }
 
@@ -378,7 +384,7 @@ void sim_machine_leave(int physical)
 
 	client->contexts[physical]--;
 	unlock_accounts(guard);
-	sim_mps_note_context(false);
+	sim_mps_leave();
 	touch_devices();
 }
 

@@ -2,8 +2,9 @@
  * their own; never of a real one. What comes of it is what came of real clients on an H200, driver
  * 580.159.04: where the socket is not there, out of reach or stale, the program goes on without
  * MPS; while a server of another user has clients, cuInit waits; a daemon that may not serve this
- * user is 805; once the server has gone, work is answered with 806, and once it has terminated the
- * client, with 810. Runs on the program's threads. */
+ * user is 805; a context that would be one client too many is 808; once the server has gone, work is
+ * answered with 806, and once it has terminated the client, with 810. Runs on the program's
+ * threads. */
 #include "sim/sim.h"
 
 #include <errno.h>
@@ -66,11 +67,29 @@ bool sim_mps_is_client(void)
 	return server >= 0;
 }
 
-void sim_mps_note_context(bool is_made)
+int sim_mps_enter(void)
 {
-	const char *packet = is_made ? "context" : "no context";
+	char packet[PACKET + 1] = "";
+	ssize_t got = -1;
 
-	if (server >= 0 && send(server, packet, strlen(packet), MSG_NOSIGNAL) < 0)
+	if (server < 0 || ended)
+		return ended;
+	if (send(server, "context", 7, MSG_NOSIGNAL) == 7)
+		do
+			got = recv(server, packet, PACKET, 0);
+		while (got < 0 && errno == EINTR);
+	if (got <= 0)
+		ended = SIM_MPS_RPC_FAILURE;
+	else if (!strcmp(packet, "terminated"))
+		ended = SIM_MPS_CLIENT_TERMINATED;
+	else if (strcmp(packet, "made") != 0)
+		return atoi(packet); /* the server takes no more */
+	return ended;
+}
+
+void sim_mps_leave(void)
+{
+	if (server >= 0 && send(server, "no context", 10, MSG_NOSIGNAL) < 0)
 		ended = SIM_MPS_RPC_FAILURE;
 }
 

@@ -23,6 +23,8 @@ PACKET = 65536
 NAMESPACE = 4026531836
 TRIES = 6  # a server that cannot be started is tried so often
 DEVICE = "GPU-9e3779b1-005c-4d79"
+MOST_CLIENTS = 48  # with a context
+QUIT_EVERY_S = 0.05
 
 
 def note(name, who, text):
@@ -59,6 +61,7 @@ class Server:
     def __init__(self, control):
         self.control = control
         self.clients = {}  # socket: [pid, contexts]
+        self.is_closing = False  # no client gets its first context any more
         self.poll = selectors.DefaultSelector()
         self.poll.register(control, selectors.EVENT_READ, self.hear_control)
 
@@ -86,27 +89,45 @@ class Server:
 
     def hear_client(self, sock):
         data = sock.recv(PACKET)
+        if data == b"context":
+            self.take_context(sock)
+            return
         if data:
-            self.clients[sock][1] += {b"context": 1, b"no context": -1}[data]
+            self.clients[sock][1] -= 1
             return
         note("server.log", "Server", f"Client process {self.clients[sock][0]} disconnected")
         del self.clients[sock]
         self.poll.unregister(sock)
         sock.close()
 
+    def take_context(self, sock):
+        if not self.clients[sock][1] and self.is_closing:
+            sock.send(b"805")
+        elif not self.clients[sock][1] and len(self.with_context()) >= MOST_CLIENTS:
+            note("server.log", "Server", "Failed to accept new client. Maximum number of clients "
+                 f"({MOST_CLIENTS}) reached.")
+            sock.send(b"808")
+        else:
+            self.clients[sock][1] += 1
+            sock.send(b"made")
+
     def with_context(self):
-        return [pid for pid, contexts in reversed(list(self.clients.values())) if contexts]
+        return [pid for pid, contexts in reversed(list(self.clients.values())) if contexts > 0]
 
     def do_clients(self):
         return "".join(f"{pid}\n" for pid in self.with_context())
 
     def do_terminate(self, pid):
         for sock, (client, contexts) in self.clients.items():
-            if client == int(pid) and contexts:
+            if client == int(pid) and contexts > 0:
                 self.clients[sock][1] = 0
                 sock.send(b"terminated")
                 return "0\n"
         return f"Invalid process {pid}!\n1\n"
+
+    def do_close(self):
+        self.is_closing = True
+        return ""
 
     def do_shutdown(self):
         if self.clients:
@@ -123,6 +144,7 @@ class Daemon:
         self.server = self.uid = self.channel = None
         self.is_ready = False
         self.pending = []  # clients' sockets
+        self.quitters = []  # sockets of those who wait for their `quit`
         self.retry_at = self.pause = None
         self.threads, self.server_threads = 100.0, {}
         self.memory, self.server_memory, self.priority = {}, {}, "0"
@@ -147,8 +169,10 @@ class Daemon:
     def run(self):
         while True:
             wait = None if self.retry_at is None else max(0, self.retry_at - time.monotonic())
-            for key, _ in self.poll.select(wait):
+            for key, _ in self.poll.select(QUIT_EVERY_S if self.quitters else wait):
                 key.data(key.fileobj)
+            if self.quitters and self.shut_down():
+                self.leave()
             if self.retry_at is not None and time.monotonic() >= self.retry_at:
                 self.serve_pending()
 
@@ -267,6 +291,9 @@ class Daemon:
         sock, _ = listener.accept()
         command = sock.recv(PACKET).decode().rstrip("\n")
         self.note(f"NEW UI\nCmd:{command}")
+        if command == "quit":
+            self.quit(sock)
+            return
         word, *rest = command.split() or [""]
         do = getattr(self, "do_" + word, None)
         try:
@@ -391,9 +418,21 @@ class Daemon:
     def do_get_default_client_priority(self):
         return f"{self.priority}\n"
 
-    def do_quit(self):
-        if not self.shut_down():
-            return ""
+    # Who asks waits for the clients' end, and once it has given up the daemon lives on. That the
+    # daemon ends with its clients while somebody waits is a guess.
+    def quit(self, sock):
+        if self.shut_down():
+            self.leave()
+        self.ask_server("close")
+        self.quitters.append(sock)
+        self.poll.register(sock, selectors.EVENT_READ, self.give_up)
+
+    def give_up(self, sock):
+        self.poll.unregister(sock)
+        self.quitters.remove(sock)
+        sock.close()
+
+    def leave(self):
         self.note("Exit with status 0")
         (PIPE / "log").unlink(missing_ok=True)
         (PIPE / "nvidia-cuda-mps-control.pid").unlink(missing_ok=True)

@@ -33,12 +33,14 @@ class Checks(harness.SystemTest):
         return mps._checks(arms, rows, {}, False)
 
     def test_they_can_fail(self):
-        good = [{"state": name, "cuInit": code, "says it": True}
-                for name, code in mps_states.expected().items()]
+        init, codes = mps_states.expected()
+        good = [{"state": name, "cuInit": init.get(name, 0), "codes": codes.get(name, {}),
+                 "says it": True} for name in {**init, **codes}]
+        other = {**good[-1], "codes": {step: 999 for step in good[-1]["codes"]}}
         rates = {"plain": 10, "MPS": 20, "Hearth": 10, "Hearth_MPS": 20}
         self.assertEqual(set(self.checks(good, **rates).values()), {True})
         wrong, silent = [{**good[0], "cuInit": 805}], [{**good[0], "says it": False}]
-        for rows, worse in ((wrong, {}), (silent, {}), (good, {"MPS": 14}),
+        for rows, worse in ((wrong, {}), ([other], {}), (silent, {}), (good, {"MPS": 14}),
                             (good, {"Hearth_MPS": 19.7})):
             with self.subTest(rows=rows, worse=worse):
                 held = self.checks(rows, **{**rates, **worse})

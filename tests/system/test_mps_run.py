@@ -6,10 +6,12 @@ import signal
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import harness
 import mps
 
+SEEN = json.loads(Path(__file__).with_name("mps_transcript.json").read_text())
 SAYS = 3.0  # s: so soon is said what a program would wait for
 PLAIN = b"CUDA_MPS_PIPE_DIRECTORY=/dev/null/none\n"
 
@@ -147,6 +149,23 @@ class Doctor(mps.MpsTest):
         self.assertIn(f"serves uid {os.geteuid()}, with 0 clients", findings["mps"]["text"])
         self.assertEqual(findings["mps-setting"]["remedy"],
                          f"export CUDA_MPS_PIPE_DIRECTORY={self.place}/pipe")
+
+    def test_as_many_clients_as_the_server_takes(self):
+        self.start()
+        self.env["SIMCUDA_SPEED"] = "0"
+        clients = self.attached(SEEN["most clients"])
+        self.assert_both(self.place / "pipe", "warning", "has 48 clients: it takes no more than",
+                         "hearth mps clients lists them")
+        done = self.hearth("run", "--", mps.STEPS, "init", "retain=0",
+                           env={**self.env, "CUDA_MPS_PIPE_DIRECTORY": f"{self.place}/pipe",
+                                "HEARTH_LOG_LEVEL": "error"})
+        code = SEEN["codes of clients"]["full"]["context"]
+        self.assertIn(f"cuInit 0\nretain {code}", done.stdout.decode())
+        self.assertIn(f"{code}: the GPU has no room for another MPS client", done.stderr.decode())
+        self.assertIn(SEEN["full, in server.log"], self.mps("logs").stdout.decode())
+        clients[0].communicate(b"1", timeout=harness.DEADLINE_S)
+        done = self.hearth("run", "--mps", "--", "env")
+        self.assertIn(f"CUDA_MPS_PIPE_DIRECTORY={self.place}/pipe\n", done.stdout.decode())
 
     def test_a_dead_server_comes_back_with_the_first_client(self):
         roll = self.start()

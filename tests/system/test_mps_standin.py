@@ -86,6 +86,29 @@ class Likeness(StandinTest):
         self.assertEqual(self.ask("ps").splitlines()[0].split(), SEEN["ps columns"])
         self.compare("client", SERVER=server, CLIENT=str(client.pid))
 
+    def test_quit_waits_for_clients_and_lets_none_make_its_first_context(self):
+        daemon = self.daemon()
+        works = self.client(pipe=self.pipe, SIMCUDA_SPEED="0")
+        server = self.ask("get_server_list").strip()
+        self.wait_until(lambda: self.ask(f"get_client_list {server}"), "no context")
+        idle = subprocess.Popen([mps.STEPS, "init", "input", "retain=0"], env=self.names,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.wait_until(lambda: f"{{PID: {idle.pid}," in (self.log / "server.log").read_text(),
+                        "it is no client")
+        asker = subprocess.Popen(self.dir / "bin/nvidia-cuda-mps-control", env=self.names,
+                                 stdin=subprocess.PIPE)
+        asker.stdin.write(b"quit\n")
+        asker.stdin.close()
+        self.wait_until(lambda: "Cmd:quit" in (self.log / "control.log").read_text(), "no quit")
+        self.assertIn(f"retain {SEEN['codes of clients']['quit with clients']['context after quit']}",
+                      idle.communicate(b"1", timeout=harness.DEADLINE_S)[0].decode())
+        self.assertIsNone(asker.poll())
+        asker.kill()
+        asker.wait()
+        self.assertIn(b"work 0 ", works.communicate(b"1", timeout=harness.DEADLINE_S)[0])
+        self.assertEqual(self.ask("get_server_list"), f"{server}\n")
+        self.assertEqual(self.pid(), daemon)
+
     def test_without_a_daemon(self):
         done = self.control(text="get_server_list\n")
         self.assertEqual((done.returncode, done.stderr.decode()),

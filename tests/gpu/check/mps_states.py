@@ -1,5 +1,6 @@
 """The group mps, second part: each state that a pipe folder may be in, provoked on the daemon that
 is there; what a program gets, and what `hearth doctor --mps` says."""
+import concurrent.futures
 import json
 import os
 import signal
@@ -12,7 +13,8 @@ from .mps_stage import lives_on
 
 NOBODY = 65534
 HELD_S = 3.0  # so long a program that waits is watched
-MOST_CLIENTS = 70
+QUIT_S = 12  # so long `quit` may take
+SURELY_TAKEN, MOST_CLIENTS = 40, 70
 STEPS = ("init", "context", "kernel")
 
 
@@ -141,15 +143,16 @@ def _strangers(stage):
 def _full(stage):
     """As many clients as are taken, and what the next one gets."""
     folder, pid = _daemon(stage, "full")
-    pipe = {"CUDA_MPS_PIPE_DIRECTORY": f"{folder}/pipe"}
-    clients, codes = [], None
-    for _ in range(4 if stage.context.simulated else MOST_CLIENTS):
-        client = stage.client("init", "context", "hold", **pipe)
-        clients.append(client)
-        codes = {"init": client.rc("init", 15), "context": client.rc("context", 15)}
-        if codes != {"init": 0, "context": 0}:
+    names = {"CUDA_MPS_PIPE_DIRECTORY": f"{folder}/pipe"}
+    if stage.context.simulated:
+        names["SIMCUDA_SPEED"] = "0"
+    clients = [stage.client("init", "context", "hold", **names) for _ in range(SURELY_TAKEN)]
+    while True:
+        codes = {step: clients[-1].rc(step, 15) for step in ("init", "context")}
+        if codes != {"init": 0, "context": 0} or len(clients) == MOST_CLIENTS:
             break
-    taken = len(clients) - (codes != {"init": 0, "context": 0})
+        clients.append(stage.client("init", "context", "hold", **names))
+    codes_of_all = [client.rc("context", 15) for client in clients]
     said = doctor(stage, folder / "pipe")
     log = (folder / "log/server.log").read_text(errors="replace").splitlines()[-3:]
     for client in clients:
@@ -158,9 +161,9 @@ def _full(stage):
         client.end()
     stage.control(folder, text="quit\n")
     _kill(pid)
-    return [{"state": "full", "taken": taken, "codes": codes, "cuInit": codes["init"], "ms": {},
-             "doctor": said["text"], "remedy": said["remedy"], "log": log,
-             "says it": stage.context.simulated or "it takes no more than" in said["text"]}]
+    return [{"state": "full", "taken": codes_of_all.count(0), "codes": codes,
+             "cuInit": codes["init"], "ms": {}, "doctor": said["text"], "remedy": said["remedy"],
+             "log": log, "says it": "it takes no more than" in said["text"]}]
 
 
 def _quit(stage):
@@ -174,25 +177,69 @@ def _quit(stage):
     server = stage.control(folder, text="get_server_list\n").stdout.decode().strip()
     listed = stage.control(folder, text=f"get_client_list {server}\n").stdout.decode().split()
     works.go()
-    began = time.monotonic()
-    try:
-        done = stage.control(folder, text="quit\n", seconds=HELD_S)
-        said = [done.returncode, done.stdout.decode(), done.stderr.decode()]
-    except subprocess.TimeoutExpired:
-        said = ["waits"]
-    ms = {"quit": (time.monotonic() - began) * 1e3}
-    lives = lives_on(pid)
-    codes = {"loop": works.rc("loop", 10)}
-    idle.go()
-    codes["context after quit"] = idle.rc("context", 10)
-    works.end()
-    idle.end()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        began = time.monotonic()
+        asked = pool.submit(stage.control, folder, text="quit\n", seconds=QUIT_S)
+        waits = not concurrent.futures.wait([asked], HELD_S).done
+        lives = lives_on(pid)
+        codes = {"loop": works.rc("loop", 10)}
+        idle.go()
+        codes["context after quit"] = idle.rc("context", 10)
+        works.end()
+        idle.end()
+        try:
+            done = asked.result()
+            said = [done.returncode, done.stdout.decode(), done.stderr.decode()]
+        except subprocess.TimeoutExpired:
+            said = ["waits"]
+        ms = {"quit": (time.monotonic() - began) * 1e3}
     time.sleep(1)
     row = {"state": "quit with clients", "cuInit": 0, "codes": codes, "ms": ms, "says it": True,
-           "quit": said, "daemon lives": lives, "lives without clients": lives_on(pid),
+           "waits for clients": waits, "quit": said, "daemon lives": lives,
+           "lives without clients": lives_on(pid),
            "listed": [client in listed for client in (str(works.pid), str(idle.pid))]}
     _kill(pid)
     return [row]
+
+
+def _first_client(stage):
+    """A daemon that has no server yet."""
+    folder = _folder(stage, "first")
+    stage.control(folder, "-d")
+    pid = int((folder / "pipe/nvidia-cuda-mps-control.pid").read_text())
+    said = doctor(stage, folder / "pipe")
+    row, _ = _row(stage, "no server yet", folder / "pipe", "")
+    stage.control(folder, text="quit\n")
+    _kill(pid)
+    return [{**row, "doctor": said["text"], "remedy": said["remedy"],
+             "says it": "has no server yet" in said["text"]}]
+
+
+def _ended(stage):
+    """Hearth's own daemon: a client ended by `hearth mps clients --end`, then all by `hearth mps
+    stop --force`."""
+    stage.start()
+    ended, sibling, last = (stage.client(*STEPS, "hold", f"loop={ms}", arm="MPS")
+                            for ms in (20000, 1500, 20000))
+    for client in (ended, sibling, last):
+        client.wait_for("hold")
+        client.go()
+    began = time.monotonic()
+    done = stage.hearth("mps", "clients", "--end", ended.pid)
+    ms = {"end": (time.monotonic() - began) * 1e3}
+    codes = {"ended": ended.rc("loop", 1), "sibling": sibling.rc("loop", 10)}
+    roll = stage.roll()
+    began = time.monotonic()
+    stage.stop("--force")
+    ms["stop --force"] = (time.monotonic() - began) * 1e3
+    codes["stopped"] = last.rc("loop", 1)
+    for client in (ended, sibling, last):
+        client.end(kill=True)
+    left = stage.leftovers([roll["supervisor"], roll["daemon"],
+                            *[server["pid"] for server in roll["servers"]]])
+    return [{"state": "clients ended", "cuInit": 0, "codes": codes, "ms": ms, "left": left,
+             "said": done.stdout.decode(),
+             "says it": "was terminated" in done.stdout.decode() and not left}]
 
 
 def _system(stage):
@@ -222,7 +269,7 @@ def _system(stage):
 
 def rows(stage):
     """All of them; a part that breaks is a row of its own."""
-    parts = [_simple, _killed_daemon, _dead_server, _quit]
+    parts = [_simple, _first_client, _killed_daemon, _dead_server, _ended, _quit]
     if os.geteuid() == 0 and not stage.context.simulated:
         parts += [_strangers, _system]
     found = []
@@ -236,6 +283,16 @@ def rows(stage):
 
 
 def expected():
-    """cuInit's codes, as recorded (tests/system/mps_transcript.json)."""
+    """cuInit's codes, and those of further steps, as recorded (mps_transcript.json)."""
     path = Path(__file__).resolve().parents[2] / "system/mps_transcript.json"
-    return json.loads(path.read_text())["cuInit of clients"]
+    seen = json.loads(path.read_text())
+    return seen["cuInit of clients"], seen["codes of clients"]
+
+
+def differences(found):
+    """What rows say that is not on record."""
+    init, codes = expected()
+    return [row["state"] for row in found
+            if row.get("cuInit") != init.get(row["state"], row.get("cuInit")) or
+            any(row["codes"].get(step) != code
+                for step, code in codes.get(row["state"], {}).items())]
