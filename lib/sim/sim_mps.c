@@ -2,8 +2,8 @@
  * their own; never of a real one. What comes of it is what came of real clients on an H200, driver
  * 580.159.04: where the socket is not there, out of reach or stale, the program goes on without
  * MPS; while a server of another user has clients, cuInit waits; a daemon that may not serve this
- * user is 805; a context that would be one client too many is 808; once the server has gone, work is
- * answered with 806, and once it has terminated the client, with 810. Runs on the program's
+ * user is 805; a context that would be one client too many is 808; once the server has gone, work
+ * is answered with 806, and once it has terminated the client, with 810. Runs on the program's
  * threads. */
 #include "sim/sim.h"
 

@@ -9,8 +9,8 @@
  *   loop=MS     launches a small kernel and waits for it, again and again: how often
  *   alloc=N     N times 256 MiB, until there is no more: how many
  *
- * The first line, `load`, is of the driver's file. MPS_CLIENT_IMAGE is the file of the kernel `spin`,
- * MPS_CLIENT_LENGTH its parameter. */
+ * The first line, `load`, is of the driver's file. MPS_CLIENT_IMAGE is the file of the kernel
+ * `spin`, MPS_CLIENT_LENGTH its parameter. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@
 
 typedef unsigned long long address;
 
-typedef int launch_entry(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-	void *, void **, void **);
+typedef int launch_entry(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+	unsigned, void *, void **, void **);
 
 static void *driver, *context, *function;
 static char image[8192];

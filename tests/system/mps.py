@@ -5,24 +5,13 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import harness
+import mps_standin
 
-STANDIN = Path(__file__).with_name("mps_standin.py")
-NAMES = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
 # One that other users can run, too.
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 STEPS = harness.PROGRAMS / "driver_steps"
-
-
-def install(folder):
-    """The two programs, in a folder that is made."""
-    folder.mkdir(mode=0o755)
-    for name in NAMES:
-        program = folder / name
-        program.write_text(f"#!{PYTHON} -SE\n" + STANDIN.read_text())
-        program.chmod(0o755)
 
 
 class MpsTest(harness.SystemTest):
@@ -31,7 +20,7 @@ class MpsTest(harness.SystemTest):
     def setUp(self):
         super().setUp()
         self.dir.chmod(0o755)
-        install(self.dir / "bin")
+        mps_standin.install(self.dir / "bin", PYTHON)
         self.env["PATH"] = f"{self.dir / 'bin'}:{self.env['PATH']}"
         self.env["LD_LIBRARY_PATH"] = str(harness.SIM.parent)
         self.place = self.dir / "run/hearth/mps"

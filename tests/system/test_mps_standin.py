@@ -100,7 +100,8 @@ class Likeness(StandinTest):
         asker.stdin.write(b"quit\n")
         asker.stdin.close()
         self.wait_until(lambda: "Cmd:quit" in (self.log / "control.log").read_text(), "no quit")
-        self.assertIn(f"retain {SEEN['codes of clients']['quit with clients']['context after quit']}",
+        code = SEEN["codes of clients"]["quit with clients"]["context after quit"]
+        self.assertIn(f"retain {code}",
                       idle.communicate(b"1", timeout=harness.DEADLINE_S)[0].decode())
         self.assertIsNone(asker.poll())
         asker.kill()

@@ -1,5 +1,6 @@
 """What the group mps stands on: a daemon kept by `hearth mps` in a folder of its own, and clients
 that do what their words say (mps_client.c)."""
+import importlib
 import json
 import os
 import shutil
@@ -39,7 +40,6 @@ SIMULATED_IMAGE = "SIMCUDA1\nkernel spin spin\n"
 LENGTHS = {False: "100000", True: "400"}  # some 0.4 ms on an H200; microseconds in the simulation
 LIMIT_S = 30
 BIN = "/usr/local/nvidia/bin"
-STANDIN = machine.SOURCE / "tests/system/mps_standin.py"
 
 
 class Client:
@@ -133,10 +133,8 @@ class Stage:
 
     def _install_standin(self):
         folder = self.folder / "bin"
-        folder.mkdir()
-        for name in ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server"):
-            (folder / name).write_text(f"#!{sys.executable} -SE\n" + STANDIN.read_text())
-            (folder / name).chmod(0o755)
+        sys.path.insert(0, str(machine.SOURCE / "tests/system"))
+        importlib.import_module("mps_standin").install(folder, sys.executable)
         self.path = f"{folder}:{self.path}"
 
     def names(self, is_client=False, **more):
