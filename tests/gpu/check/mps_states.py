@@ -242,6 +242,30 @@ def _ended(stage):
              "says it": "was terminated" in done.stdout.decode() and not left}]
 
 
+def _undo(stage):
+    """The undo self-test as a client of MPS, beside a sibling that works: what would have to pass
+    before anything is done ahead for clients. Looked at; nothing depends on it yet."""
+    stage.start()
+    sibling = stage.client(*STEPS, "hold", "loop=2500", "hold", arm="MPS")
+    sibling.wait_for("hold")
+    sibling.go()
+    folder = stage.folder / "undo"
+    folder.mkdir(mode=0o700)
+    began = time.monotonic()
+    done = subprocess.run([str(stage.context.build / "tools/hearthd"), "--prove", "run",
+                           stage.context.driver, str(folder), "owner"],
+                          env=stage.names(True), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+    row = {"state": "undo self-test as a client", "cuInit": 0,
+           "outcome": {0: "passed", 1: "failed"}.get(done.returncode, "not run"),
+           "lines": done.stdout.splitlines(), "ms": {"in all": (time.monotonic() - began) * 1e3},
+           "clients after it": stage.clients() == [sibling.pid],
+           "codes": {"sibling": sibling.rc("loop", 10)}, "says it": True}
+    sibling.end()
+    stage.stop("--force")
+    return [row]
+
+
 def _system(stage):
     """The machine's daemon, with clients of root and of an ordinary user at once."""
     if os.path.exists("/run/hearth"):
@@ -269,7 +293,7 @@ def _system(stage):
 
 def rows(stage):
     """All of them; a part that breaks is a row of its own."""
-    parts = [_simple, _first_client, _killed_daemon, _dead_server, _ended, _quit]
+    parts = [_simple, _first_client, _killed_daemon, _dead_server, _ended, _undo, _quit]
     if os.geteuid() == 0 and not stage.context.simulated:
         parts += [_strangers, _system]
     found = []
