@@ -137,7 +137,7 @@ class Wheel(Venv):
 
     def test_the_readmes_lines(self):
         """From the wheel to a report: the README's first screen, typed."""
-        self.make_venv()
+        self.env["HOME"] = str(self.dir)
         commands = first_screen.lines("wheel")
         self.assertEqual(len(commands), 3)
         first_screen.prepare(self.dir)
