@@ -25,7 +25,8 @@ class Random(SpeculationTest):
     LEARNED = ()
 
     def one(self, seed, state, env):
-        steps = ("lookup", f"sleep={seed % 25}", "init", "retain=0", f"images={PLUGIN}",
+        nvml = ["nvml"] * (seed % 3)  # before the first call, after it, or not at all
+        steps = ("lookup", f"sleep={seed % 25}", *nvml[1:], "init", *nvml[:1], "retain=0", f"images={PLUGIN}",
                  f"random={seed},{LENGTH}", "state=0", "stack")
         plain = self.run_program(STEPS, *steps, env={**self.env, **env})
         done = self.run_program(STEPS, *steps, env=self.preloaded(
