@@ -220,21 +220,21 @@ class Doctor(mps.MpsTest):
 
     @harness.as_another
     def test_the_server_of_another_user(self):
-        pipe = self.daemon()
-        (self.dir / "others").mkdir()
-        (self.dir / "others").chmod(0o777)
+        pipe, others = self.daemon(), self.dir / "others"
+        others.mkdir(mode=0o700)
+        os.chown(others, harness.OTHER_USER, harness.OTHER_USER)
         client = self.client(pipe=pipe)
         self.wait_until(lambda: "with 1 clients" in self.doctor(pipe)["mps"]["text"], "no client")
         self.assert_both(pipe, "problem", "is uid 0's, with an unknown number of clients: a "
                          "program of uid 65534 waits", "hearth mps start",
                          user=harness.OTHER_USER)
         # A program that comes there by itself does wait; that is said before.
+        env = {**self.env, "CUDA_MPS_PIPE_DIRECTORY": str(pipe), "XDG_RUNTIME_DIR": str(others),
+               "HEARTH_STATE_DIR": str(others), "SIMCUDA_MACHINE": str(others)}
+        self.addCleanup(self.hearth, "stop", env=env, user=harness.OTHER_USER, cwd="/")
         program = subprocess.Popen(
             [harness.HEARTH, "run", "--", mps.STEPS, "init"], user=harness.OTHER_USER, cwd="/",
-            env={**self.env, "CUDA_MPS_PIPE_DIRECTORY": str(pipe), "XDG_RUNTIME_DIR": "/nowhere",
-                 "HEARTH_STATE_DIR": str(self.dir / "others"),
-                 "SIMCUDA_MACHINE": str(self.dir / "others")},
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         began = time.monotonic()
         self.assertIn(b"a program of uid 65534 waits until they have ended",
                       program.stderr.readline())

@@ -181,7 +181,8 @@ def run(context):
         broker.start()
         broker.prove_undo()
         for _ in range(1 if small else ROUNDS):
-            arms.measure("life", _life, stage)
+            if not arms.measure("life", _life, stage):
+                stage.hearth("mps", "stop", "--force")
         _starts(stage, arms, 1 if small else ROUNDS)
         _throughput(stage, arms, small)
         states = mps_states.rows(stage)
