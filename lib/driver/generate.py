@@ -46,8 +46,8 @@ def stubs(rows):
     """driver_stubs.S: one exported jump a row, the slots, and the table of handlers.
 
     A stub jumps through its slot. An empty slot leads to the resolver, which keeps every register
-    that may hold an argument. The slot of a generic stub may hold the resolver's address; such stubs
-    are numbered after the rows. The table of handlers holds distances, so that it needs no
+    that may hold an argument. The slot of a generic stub may hold the resolver's address; those are
+    numbered after the rows. The table of handlers holds distances, so that it needs no
     relocation, and names every handler, so that a missing one is a link error."""
     out = [HEAD, "\t.text", "\t.cfi_startproc", ""]
     for number, row in enumerate(rows):

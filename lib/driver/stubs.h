@@ -33,6 +33,6 @@ static inline uintptr_t stubs_generic(size_t index)
 	return (uintptr_t)driver_generic_stubs + index * DRIVER_GENERIC_STUB_SIZE;
 }
 
-/* Called by a stub whose slot is empty, or leads to driver_stub_resolve; returns where to jump. Generic
- * stubs are numbered from DRIVER_ROWS on. `caller` is the return address. */
+/* Called by a stub whose slot is empty, or leads to driver_stub_resolve; returns where to jump.
+ * Generic stubs are numbered from DRIVER_ROWS on. `caller` is the return address. */
 uintptr_t route_resolve(unsigned int number, const void *caller);

@@ -22,8 +22,8 @@ enum judge_state {
 	JUDGE_UNKNOWN, /* the daemon speaks another protocol */
 };
 
-/* From how many clients on a server is called full: what one took on an H200 with driver 580.159.04,
- * and what NVIDIA's man page says; its newer documentation says 60. */
+/* From how many clients on a server is called full: what one took on an H200 with driver
+ * 580.159.04, and what NVIDIA's man page says; its newer documentation says 60. */
 #define JUDGE_FULL_CLIENTS 48
 
 struct judgement {

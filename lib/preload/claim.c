@@ -261,8 +261,7 @@ void claim_child(void)
 
 bool claim_is_ahead(void)
 {
-	return speculation_is_ours() &&
-	       speculation_read(&speculation.verdict) == VERDICT_OPEN &&
+	return speculation_is_ours() && speculation_read(&speculation.verdict) == VERDICT_OPEN &&
 	       speculation_read(&speculation.phase) >= PHASE_INIT &&
 	       speculation_wait(&speculation.phase, PHASE_INIT, INIT_LIMIT_US) &&
 	       gate_is_closed() && !speculation.init_rc;

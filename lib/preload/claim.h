@@ -25,8 +25,8 @@ enum claim claim_init(unsigned int flags, uint64_t *ret_hidden_us);
  * from now on. */
 void claim_end(const char *reason);
 
-/* In a fork child of a process whose guess was not claimed: a copy of its own is the driver from now
- * on. Elsewhere it does nothing. */
+/* In a fork child of a process whose guess was not claimed: a copy of its own is the driver from
+ * now on. Elsewhere it does nothing. */
 void claim_child(void);
 
 /* Has cuInit been done ahead in this process, and does the program not know? One in progress is

@@ -343,7 +343,8 @@ int sim_machine_compute_mode(int physical);
 int sim_mps_connect(void);
 void sim_mps_close(void);
 bool sim_mps_is_client(void);
-/* Around a context: whether the server takes it (0, or 805, 806, 808, 810), and that it has ended. */
+/* Around a context: whether the server takes it (0, or 805, 806, 808, 810), and that it has ended.
+ */
 int sim_mps_enter(void);
 void sim_mps_leave(void);
 /* What work is answered with: 0, or 806, 810 once the server has gone, has given the client up. */

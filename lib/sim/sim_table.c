@@ -1,7 +1,8 @@
-/* Export tables: the one that NVML asks for, of which it calls four functions, before cuInit as well
- * as after it (580.159.04 on an H200, nvmlInit). cudart's integrity check and the others have none
- * here. What the functions are for is not known; they answer what those did, and the first call of
- * the 24th before cuInit leaves the driver's socket bound. Runs on the program's threads. */
+/* Export tables: the one that NVML asks for, of which it calls four functions, before cuInit as
+ * well as after it (580.159.04 on an H200, nvmlInit). cudart's integrity check and the others have
+ * none here. What the functions are for is not known; they answer what those did, and the first
+ * call of the 24th before cuInit leaves the driver's socket bound. Runs on the program's threads.
+ */
 #include "sim/sim.h"
 
 #include <string.h>

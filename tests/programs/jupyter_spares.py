@@ -55,8 +55,9 @@ def execute(client, code, interrupt=None):
 
 
 def ask(client, code, name):
-    """What the cell leaves in a variable. It is sent before the kernel is there, and its reply comes
-    by the channel that loses nothing: wait_for_ready would poll, and then listen for 0.2 s more."""
+    """What the cell leaves in a variable. It is sent before the kernel is there, and its reply
+    comes by the channel that loses nothing: wait_for_ready would poll, and then listen for 0.2 s
+    more."""
     request = client.execute(code, user_expressions={name: f"__import__('json').dumps({name})"})
     while True:
         reply = client.get_shell_msg(timeout=DEADLINE_S)

@@ -26,8 +26,8 @@ class Random(SpeculationTest):
 
     def one(self, seed, state, env):
         nvml = ["nvml"] * (seed % 3)  # before the first call, after it, or not at all
-        steps = ("lookup", f"sleep={seed % 25}", *nvml[1:], "init", *nvml[:1], "retain=0", f"images={PLUGIN}",
-                 f"random={seed},{LENGTH}", "state=0", "stack")
+        steps = ("lookup", f"sleep={seed % 25}", *nvml[1:], "init", *nvml[:1], "retain=0",
+                 f"images={PLUGIN}", f"random={seed},{LENGTH}", "state=0", "stack")
         plain = self.run_program(STEPS, *steps, env={**self.env, **env})
         done = self.run_program(STEPS, *steps, env=self.preloaded(
             HEARTH_STATE_DIR=str(state), HEARTH_LOG_LEVEL="debug", **env))

@@ -56,7 +56,8 @@ def _nvml_programs():
         for change in NVML_CHANGES:
             yield fidelity.Program(
                 f"nvml-{wait}-{change}",
-                [sys.executable, build.GPU / "nvml_first.py", f"--{wait}-{change}"], seconds=SECONDS)
+                [sys.executable, build.GPU / "nvml_first.py", f"--{wait}-{change}"],
+                seconds=SECONDS)
 
 
 def _torch_programs():
