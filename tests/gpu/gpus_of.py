@@ -28,9 +28,21 @@ def _file_of(descriptor):
         return ""
 
 
+def _accounts(pid):
+    """Its own are open and mapped; another process's are opened for a moment, to be read."""
+    opened = {file for file in map(_file_of, glob.glob(f"/proc/{pid}/fd/*"))
+              if "nvidia-client-" in file}
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+            mapped = {line.split(maxsplit=5)[-1].rstrip("\n") for line in maps
+                      if "nvidia-client-" in line}
+    except FileNotFoundError:
+        return set()
+    return opened & mapped
+
+
 def _simulated(pid):
-    accounts = {file for file in map(_file_of, glob.glob(f"/proc/{pid}/fd/*"))
-                if "nvidia-client-" in file}
+    accounts = _accounts(pid)
     found = Counter()
     for path in accounts:
         try:

@@ -30,7 +30,7 @@ def use(device, wait):
     cuda.cuInit
     end = time.monotonic() + wait
     while time.monotonic() < end and not contexts():
-        time.sleep(.01)
+        time.sleep(.03)
     line = [contexts()]
     codes = [cuda.cuInit(0)]
     line.append(contexts())
