@@ -48,4 +48,4 @@ class Checks(harness.SystemTest):
 
 
 if __name__ == "__main__":
-    harness.main()
+    harness.main_in_own_run()

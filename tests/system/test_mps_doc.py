@@ -73,4 +73,4 @@ print(os.environ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"], flush=True)
 
 
 if __name__ == "__main__":
-    harness.main()
+    harness.main_in_own_run()

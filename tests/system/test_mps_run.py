@@ -281,4 +281,4 @@ class Doctor(mps.MpsTest):
 
 
 if __name__ == "__main__":
-    harness.main()
+    harness.main_in_own_run()

@@ -187,4 +187,4 @@ class Programs(StandinTest):
 
 
 if __name__ == "__main__":
-    harness.main()
+    harness.main_in_own_run()
