@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ASK_LIMIT_US 3000000
+#define ASK_LIMIT_US 2000000
 #define PLAIN "programs run without MPS"
 
 __attribute__((format(printf, 3, 4))) static void say(
