@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,6 +35,10 @@ struct adoption {
 /* What a plain start does better, or a spare cannot do. NULL where there is nothing. */
 static const char *why_plain(void)
 {
+	int reaps = 0;
+
+	if (!prctl(PR_GET_CHILD_SUBREAPER, &reaps) && reaps)
+		return "its descendants are to become its children";
 	if (isatty(STDIN_FILENO) && !terminal_is(STDIN_FILENO))
 		return "stdin is a terminal of another session";
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

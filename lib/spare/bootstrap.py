@@ -53,6 +53,18 @@ def spare_wait():
         tell(b"e" + text.encode("utf-8", "replace")[:1000])
         leave()
 
+    def site_folders():
+        """Those that a later start would have looked into, had they been there."""
+        site = sys.modules.get("site")
+        user = [site.USER_SITE] if site and site.ENABLE_USER_SITE and site.USER_SITE else []
+        return user + site.getsitepackages() if site else []
+
+    def names_in(folder):
+        try:
+            return posix.listdir(folder)
+        except OSError:
+            return []
+
     def read_names():
         """Files that what is loaded here came from, and folders that could bring others."""
         paths = {encode(sys.executable)}
@@ -61,9 +73,11 @@ def spare_wait():
             for path in (getattr(module, "__file__", None), getattr(spec, "origin", None)):
                 if isinstance(path, str) and path.startswith("/"):
                     paths.add(encode(path))
-        for path in sys.path:
+        for path in sys.path + site_folders():
             if path.startswith("/"):
                 paths.add(encode(path))
+                paths.update(encode(path + "/" + name) for name in names_in(path)
+                             if name.endswith(".pth"))
         if sys.prefix != sys.base_prefix:
             paths.add(encode(sys.prefix) + b"/pyvenv.cfg")
         with io.open("/proc/self/maps", "rb") as maps:
@@ -152,10 +166,14 @@ def spare_wait():
             if request["kind"] == "script":
                 request["file"] = path = absolute(request["target"])
                 request["folder"] = real_folder(path)
+                # By a descriptor it would be one of ours; and a pipe can be read once.
+                if posix.stat(path).st_mode & 0o170000 != 0o100000 or \
+                        (real_folder(path, False) + "/").startswith(("/dev/fd/", "/proc/")):
+                    return "no file with a name of its own"
                 with io.open(path, "rb") as file:
                     request["source"] = file.read()
                 if path.endswith(".pyc") or b"PK\x05\x06" in request["source"][-65557:] or \
-                        request["source"][:2] != b"#!" and b"\0" in request["source"][:4]:
+                        not is_text(request["source"]):
                     return "no source text"
             elif request["kind"] == "module":
                 request["folder"] = posix.getcwd()
@@ -175,9 +193,20 @@ def spare_wait():
     def absolute(path):
         return path if path.startswith("/") else posix.getcwd().rstrip("/") + "/" + path
 
-    def real_folder(path):
+    def real_folder(path, follows=True):
         import posixpath
-        return posixpath.dirname(posixpath.realpath(path))
+        if follows:
+            path = posixpath.realpath(path)
+        return posixpath.realpath(posixpath.dirname(path))
+
+    def is_text(source):
+        """What compile() takes in bytes that python does not take in a file is left out."""
+        try:
+            source.decode("utf-8")
+        except UnicodeDecodeError:
+            head = b" ".join(source[:4096].splitlines()[:2])
+            return b"coding" in head and b"utf" not in head.lower()
+        return True
 
     while True:
         request, fds = receive()
@@ -219,8 +248,15 @@ def spare_wait():
         if hasattr(finder, "invalidate_caches"):
             finder.invalidate_caches()
     if "multiprocessing.process" in sys.modules:
-        process = sys.modules["multiprocessing.process"]
-        process.ORIGINAL_DIR = posix.getcwd()
+        try:
+            folder = posix.getcwd()
+        except OSError:
+            folder = None
+        sys.modules["multiprocessing.process"].ORIGINAL_DIR = folder
+    if "logging" in sys.modules:
+        import time
+        is_in_ns = sys.version_info >= (3, 13)
+        sys.modules["logging"]._startTime = time.time_ns() if is_in_ns else time.time()
     for name, number in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         open_again(io, getattr(sys, name), name, number)
     sys.argv[:] = request["argv"]
@@ -229,7 +265,7 @@ def spare_wait():
     if first:
         sys.path.insert(0, request["folder"])
     teach = teacher(posix, taught, environ, request["folder"]) if taught else None
-    return make_main(builtins, request) + (teach,)
+    return make_main(posix, builtins, request) + (teach,)
 
 
 def is_open(posix, number):
@@ -308,7 +344,7 @@ def open_again(io, text, name, number):
     text.mode = "w" if writes else "r"
 
 
-def make_main(builtins, request):
+def make_main(posix, builtins, request):
     """A fresh __main__, as it is before the program's first line."""
     main = type(sys)("__main__")
     names = main.__dict__
@@ -321,27 +357,34 @@ def make_main(builtins, request):
     names["__builtins__"] = builtins
     kept = sys.modules["__main__"]
     sys.modules["__main__"] = main
+
+    def again():
+        posix.execve(sys.executable, request["words"],
+                     dict(entry.split(b"=", 1) for entry in request["environment"]))
     if request["kind"] == "module":
         import runpy
         return kept, names, runpy._run_module_as_main, (request["target"], True)
     if request["kind"] == "code":
-        return kept, names, spare_code, (request["target"] + "\n", "<string>", names)
+        return kept, names, spare_code, (request["target"] + "\n", "<string>", again)
     loader = sys.modules["_frozen_importlib_external"].SourceFileLoader
     names["__file__"] = name = request["file" if sys.version_info >= (3, 9) else "target"]
     names["__cached__"] = None
     names["__loader__"] = loader("__main__", name)
-    return kept, names, spare_code, (request["source"], name, names)
+    return kept, names, spare_code, (request["source"], name, again)
 
 
-def spare_code(source, name, names):
-    """The program's code: for the frame below to run."""
+def spare_code(source, name, again):
+    """The program's code: for the frame below to run. What is wrong with a text python says in
+    other words where it reads the file itself: nothing has run yet, so it does."""
+    try:
+        code = compile(source, name, "exec", dont_inherit=True)
+    except Exception:
+        again()
     if name == "<string>" and sys.version_info >= (3, 13):
         import linecache
-        code = compile(source, name, "exec", dont_inherit=True)
         # By its name in the first of these versions, by the code itself later.
         linecache._register_code(name if name in linecache.cache else code, source, name)
-        return code
-    return compile(source, name, "exec", dont_inherit=True)
+    return code
 
 
 def spare_taught(teach):

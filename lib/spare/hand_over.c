@@ -243,11 +243,13 @@ static enum hand_over_result decide(
 		return HAND_OVER_SPOILT;
 	}
 	socket_close_all(fds, *count);
-	close(holder->pty.master); /* its end is the client's end */
-	holder->pty.master = -1;
+	/* Before its master: of one that was hung up the kernel tells this group, and with it what
+	 * the program leaves behind, at this process's end. */
 	if (!has_terminal)
 		pty_close(&holder->pty);
-	else if (message.value)
+	socket_close_all(&holder->pty.master, 1); /* its end is the client's end */
+	holder->pty.master = -1;
+	if (has_terminal && message.value)
 		give_terminal(holder, &message, &client);
 	if (python_device(&holder->python) >= 0)
 		next.pause_us = PAUSE_US;

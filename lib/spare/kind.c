@@ -13,11 +13,14 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FILE_ROOM 16384
 #define MOST_ENTRIES 4096
 #define ASK_PERSONALITY 0xffffffff /* personality(2) */
+#define IO_WHO_PROCESS 1           /* linux/ioprio.h, which older headers lack */
+#define MOST_NODES 4096            /* of memory */
 
 const char *const kind_harmless[] = {"PWD", "OLDPWD", "SHLVL", "_", "WINDOWID", "SSH_CLIENT",
 	"SSH_CONNECTION", "SSH_TTY", "XDG_SESSION_ID", "HEARTH_LOG_LEVEL", NULL};
@@ -26,6 +29,10 @@ const char *const kind_harmless[] = {"PWD", "OLDPWD", "SHLVL", "_", "WINDOWID", 
 static const char *const status_lines[] = {
 	"Uid:", "Gid:", "Groups:", "SigBlk:", "CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:",
 	"NoNewPrivs:", "Seccomp:", "Cpus_allowed:", "Mems_allowed:"};
+
+/* Files of /proc/self whose whole text is. */
+static const char *const inherited_files[] = {
+	"cgroup", "oom_score_adj", "coredump_filter", "attr/current"};
 
 static const char *const namespaces[] = {
 	"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"};
@@ -95,9 +102,29 @@ static void add_namespaces(struct text *kind)
 	}
 }
 
+static void add_memory_policy(struct text *kind)
+{
+	unsigned char nodes[MOST_NODES / 8] = {0};
+	int mode = -1;
+
+	syscall(SYS_get_mempolicy, &mode, nodes, (unsigned long)MOST_NODES, NULL, 0ul);
+	text_add_format(kind, "memory %d huge %d", mode, prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0));
+	text_add(kind, nodes, sizeof(nodes));
+}
+
+static void add_files(struct text *kind)
+{
+	for (size_t i = 0; i < COUNT(inherited_files); i++) {
+		char path[64], text[FILE_ROOM];
+
+		snprintf(path, sizeof(path), "/proc/self/%s", inherited_files[i]);
+		read_file(path, text);
+		text_add_word(kind, text);
+	}
+}
+
 static void add_process(struct text *kind)
 {
-	char text[FILE_ROOM];
 	struct stat root = {0};
 	struct sched_param priority = {0};
 	int policy = sched_getscheduler(0);
@@ -108,14 +135,12 @@ static void add_process(struct text *kind)
 	stat("/", &root);
 	sched_getparam(0, &priority);
 	text_add_format(kind, "root %ju %ju", (uintmax_t)root.st_dev, (uintmax_t)root.st_ino);
-	text_add_format(kind, "nice %d policy %d %d", getpriority(PRIO_PROCESS, 0), policy,
-		priority.sched_priority);
+	text_add_format(kind, "nice %d policy %d %d io %ld", getpriority(PRIO_PROCESS, 0), policy,
+		priority.sched_priority, syscall(SYS_ioprio_get, IO_WHO_PROCESS, 0));
 	text_add_format(kind, "personality %x slack %d", (unsigned)personality(ASK_PERSONALITY),
 		prctl(PR_GET_TIMERSLACK));
-	read_file("/proc/self/cgroup", text);
-	text_add_word(kind, text);
-	read_file("/proc/self/oom_score_adj", text);
-	text_add_word(kind, text);
+	add_memory_policy(kind);
+	add_files(kind);
 }
 
 static int by_text(const void *one, const void *other)

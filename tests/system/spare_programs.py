@@ -55,6 +55,9 @@ SCRIPTS = {
     "read_itself": "print(open(__file__).read())",
     "coding": "# -*- coding: latin-1 -*-\nprint(ascii('\\xe9'), 'ok')",
     "syntax_error": "# status: 1\nprint('x'\nx = = 1",
+    "no_coding": "# status: 1\n# coding: nothing-like-it\nprint('x')",
+    "no_line": "# status: 1\nprint('x')\n\\",
+    "null_byte": "# status: 1\nprint('x')\n\0",
     "null_name": "# status: 1\nprint(nothing)",
     "exception": "# status: 1\ndef f(n):\n    return 1 / n\nf(0)",
     "chained": "# status: 1\ntry:\n    {}['a']\nexcept KeyError:\n    raise ValueError('b')",
@@ -159,6 +162,10 @@ SCRIPTS = {
                   "'import sys; print(sys.argv, __name__); sys.exit(3)', 'x'],\n"
                   "    stdout=-1).stdout)",
     "shell_out": "import os\nprint(os.system('echo out; exit 3'))",
+    "left_behind": "import subprocess\nsubprocess.Popen('sleep 0.5; echo later', shell=True)\n"
+                   "print('now')",
+    "left_behind_daemon": "import os, time\nif os.fork():\n    os._exit(0)\ntime.sleep(0.3)\n"
+                          "os.setsid()\nprint('later')",
     "exec": "import os\nprint('before', flush=True)\n"
             "os.execvp('sh', ['sh', '-c', 'echo $0; exit 6'])"
             "\n# status: 6",

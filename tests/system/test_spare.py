@@ -1,5 +1,6 @@
 """What a spare is used for and what not, whose it is, and what is left when somebody is killed."""
 import contextlib
+import ctypes
 import json
 import os
 import resource
@@ -10,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import harness
 import spares
@@ -17,6 +19,9 @@ from spares import PYTHON, wait_gone
 
 SHOW = "import os, sys; print(os.getpid(), sorted(os.environ.items()))"
 OWN_ERROR = 125
+# linux/prctl.h, linux/mempolicy.h; the numbers of asm/unistd_64.h
+PR_SET_CHILD_SUBREAPER, PR_SET_THP_DISABLE, MPOL_INTERLEAVE = 36, 41, 3
+SYS_SET_MEMPOLICY, SYS_GET_MEMPOLICY = 238, 239
 
 
 class UsedTest(spares.SpareTest):
@@ -35,6 +40,23 @@ class UsedTest(spares.SpareTest):
         self.start()
         name = spares.IMPORTS.partition(",")[0]
         done = self.adopt(PYTHON, "-c", f"import sys; print({name!r} in sys.modules)")
+        self.assertEqual(done.stdout, b"True\n")
+
+    def test_a_folder_that_is_gone(self):
+        self.hearth("spare", "start", "--import", "multiprocessing.process", "--", PYTHON)
+        gone = self.work / "gone"
+        gone.mkdir()
+        self.wait_for_one()
+        done = self.adopt(PYTHON, "-c", "import multiprocessing.process as p\n"
+                          "print(p.ORIGINAL_DIR)", preexec_fn=gone.rmdir, cwd=gone)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"None\n", b""))
+
+    def test_logged_times_begin_with_the_program(self):
+        self.hearth("spare", "start", "--import", "logging", "--", PYTHON)
+        self.wait_for_one()
+        time.sleep(1.5)
+        done = self.adopt(PYTHON, "-c", "import logging\nprint(logging.LogRecord("
+                          "'', 0, '', 0, '', (), None).relativeCreated < 1000)")
         self.assertEqual(done.stdout, b"True\n")
 
     def test_several_wait_where_several_are_asked_for(self):
@@ -147,6 +169,26 @@ class ValidatedTest(spares.SpareTest):
         done = self.assert_plain(other, "-c", "import sys; print(sys.executable)")
         self.assertEqual(done.stdout.decode(), f"{other}\n")
 
+    def test_what_else_is_inherited(self):
+        libc = ctypes.CDLL(None)
+
+        def write_filter():
+            Path("/proc/self/coredump_filter").write_text("0x7", encoding="ascii")
+        changes = {"huge pages": lambda: libc.prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0),
+                   "its descendants'": lambda: libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0),
+                   "what a core holds": write_filter}
+        if shutil.which("ionice"):
+            changes["the disk"] = lambda: subprocess.run(
+                ["ionice", "-c3", "-p", str(os.getpid())], check=True)
+        if (policy := ctypes.c_int(-1)) and not libc.syscall(
+                SYS_GET_MEMPOLICY, ctypes.byref(policy), None, 0, None, 0):
+            changes["memory"] = lambda: libc.syscall(
+                SYS_SET_MEMPOLICY, MPOL_INTERLEAVE, ctypes.byref(ctypes.c_ulong(1)), 8)
+        self.start()
+        for name, change in changes.items():
+            with self.subTest(change=name):
+                self.assert_plain(PYTHON, "-c", "1", preexec_fn=change)
+
     def test_limits_and_priority(self):
         self.start()
         done = self.assert_plain(
@@ -179,9 +221,36 @@ class ValidatedTest(spares.SpareTest):
         (self.work / "folder/__main__.py").write_text("print('folder')\n")
         self.assertEqual(self.assert_plain(PYTHON, "archive.py").stdout, b"zipped\n")
         self.assertEqual(self.assert_plain(PYTHON, "folder").stdout, b"folder\n")
+        (self.work / "latin.py").write_bytes(b"print('x') # \xe9\n")
+        self.assertIn(b"Non-UTF-8", self.assert_plain(PYTHON, "latin.py").stderr)
         self.assertEqual(self.assert_plain(PYTHON, "missing.py").returncode, 2)
         self.assertEqual(self.assert_plain(PYTHON, "-", stdin=subprocess.DEVNULL).returncode, 0)
         self.assertEqual(self.assert_plain("true").returncode, 0)
+
+    def assert_plain_by(self, *words):
+        self.wait_for_one()
+        before = self.names()
+        done = self.run_program(*words, cwd=self.work)
+        self.assertEqual(before, self.names(), words)
+        return done
+
+    def test_a_text_that_comes_by_a_descriptor(self):
+        self.start()
+        program = self.work / "p.py"
+        program.write_text("print('ran')\n")
+        for name in "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "/dev/../dev/stdin":
+            with self.subTest(name=name), program.open() as file:
+                self.assertEqual(self.assert_plain(PYTHON, name, stdin=file).stdout, b"ran\n")
+        for number in range(3, 10):
+            with self.subTest(number=number):
+                done = self.assert_plain_by("bash", "-c", f'exec {number}<p.py "$@"', "bash",
+                                         harness.HEARTH, "run", "--spare", "--", PYTHON,
+                                         f"/dev/fd/{number}")
+                self.assertEqual(done.stdout, b"ran\n")
+        os.mkfifo(self.work / "fifo.py")
+        done = self.assert_plain_by("bash", "-c", '(sleep 0.5; cat p.py) > fifo.py & exec "$@"',
+                                 "bash", harness.HEARTH, "run", "--spare", "--", PYTHON, "fifo.py")
+        self.assertEqual(done.stdout, b"ran\n")
 
     def test_closed_streams(self):
         self.start()
@@ -230,6 +299,28 @@ class ValidatedTest(spares.SpareTest):
         (folder / "newer.py").write_text("VALUE = 5\n")
         done = self.assert_plain(PYTHON, "-c", "import newer; print(newer.VALUE)")
         self.assertEqual(done.stdout, b"5\n")
+
+    def test_folders_that_a_later_start_would_look_into(self):
+        self.env["HOME"] = str(self.dir)
+        # Of the system's python, since a venv's looks into none of the user's.
+        python = "/usr/bin/python3"
+        done = self.hearth("spare", "start", "--import", "json", "--", python)
+        self.assertEqual(done.returncode, 0, done)
+        # The user's, which is not there yet; then a list of more, of the same inode.
+        user = Path(self.run_program(python, "-m", "site", "--user-site").stdout.decode().strip())
+        user.mkdir(parents=True)
+        (user / "newer.py").write_text("VALUE = 5\n")
+        listed = user / "listed.pth"
+        listed.write_text("# none\n")
+        done = self.assert_plain(python, "-c", "import newer; print(newer.VALUE)")
+        self.assertEqual(done.stdout, b"5\n")
+        (self.library() / "listed.py").write_text("VALUE = 6\n")
+        del self.env["PYTHONPATH"]
+        self.adopt(python, "-c", "import newer")
+        self.wait_for_one()
+        listed.write_text(f"{self.dir / 'site'}\n")
+        done = self.assert_plain(python, "-c", "import listed; print(listed.VALUE)")
+        self.assertEqual(done.stdout, b"6\n")
 
     def test_a_plain_start_costs_little_more(self):
         self.start()
