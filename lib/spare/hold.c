@@ -268,6 +268,24 @@ static void close_others(const int kept[3])
 		closedir(dir);
 }
 
+/* Bound beside its place and then renamed into it: who meets a socket that is not served takes it
+ * for one that is left over. */
+static int listen_at(const char *folder, const char *path, int *ret_fd)
+{
+	char beside[ADDRESS_MAX];
+	int length = snprintf(beside, sizeof(beside), "%s/.%d", folder, (int)getpid()), rc;
+
+	if (length < 0 || length >= ADDRESS_MAX)
+		return -ENAMETOOLONG;
+	unlink(beside); /* of a pid that was used before */
+	rc = socket_listen(beside, ret_fd);
+	if (!rc && rename(beside, path)) {
+		rc = -errno;
+		unlink(beside);
+	}
+	return rc;
+}
+
 static _Noreturn void become(const struct spare_plan *plan, int report_fd, int bound_fd)
 {
 	struct holder holder = {.plan = plan,
@@ -299,9 +317,7 @@ static _Noreturn void become(const struct spare_plan *plan, int report_fd, int b
 	if (!rc)
 		rc = folder_name(folder, kind_digest(&kind), getpid(), holder.path);
 	if (!rc)
-		unlink(holder.path); /* of a pid that was used before */
-	if (!rc)
-		rc = socket_listen(holder.path, &holder.listen_fd);
+		rc = listen_at(folder, holder.path, &holder.listen_fd);
 	if (rc)
 		leave(&holder, strerror(-rc));
 	close(bound_fd);

@@ -51,6 +51,16 @@ class UsedTest(spares.SpareTest):
                           "'', 0, '', 0, '', (), None).relativeCreated < 1000)")
         self.assertEqual(done.stdout, b"True\n")
 
+    @harness.plain_only
+    def test_whoever_looks_while_one_begins_leaves_it_its_name(self):
+        late = harness.PROGRAMS / "late_listen.so"
+        with subprocess.Popen([harness.HEARTH, "spare", "start", "--", PYTHON],
+                              env={**self.env, "LD_PRELOAD": str(late)}) as start:
+            while start.poll() is None:
+                self.hearth("spare", "status")
+        self.assertEqual(start.returncode, 0)
+        self.assertEqual(self.hearth("spare", "stop").stdout, b"1 ended\n")
+
     def test_several_wait_where_several_are_asked_for(self):
         self.start("--count", "3")
         self.assertEqual(len(self.waiting()), 3)
